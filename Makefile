@@ -1,0 +1,38 @@
+# `make run` and `make test` are all a newcomer needs: both set up .venv the first time, and only then.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: setup run test test-all lint types check bench clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "itc needs Python 3.11 or newer, found " + sys.version)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[torch,train,atari,dev]'
+	@touch $(READY)
+
+run: $(READY)
+	$(BIN)/itc demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-all: $(READY)
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(READY)
+	$(BIN)/ty check --python .venv
+
+check: lint types test
+
+bench: $(READY)
+	$(BIN)/itc bench decode --json results/bench_decode.json
+
+clean:
+	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -1,0 +1,1 @@
+"""Measurements of speed: ratios within one run, because machines differ and are noisy."""

@@ -1,0 +1,86 @@
+"""Interleaved timing, ratios with intervals, and the records a benchmark leaves behind."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+ROUNDS = 9  # at least this many interleaved pairs stand behind every ratio
+RESAMPLES = 2000  # of the bootstrap that gives a ratio's 95 % interval
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a ratio should reach."""
+
+    sense: Literal["<=", ">="]
+    value: float
+
+    def reached_by(self, low: float, high: float) -> bool:
+        return low <= self.value if self.sense == "<=" else high >= self.value
+
+    def __str__(self) -> str:
+        return f"{self.sense} {self.value:g}"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One measured number. `target` and `ok` are None where nothing was promised."""
+
+    name: str
+    value: float
+    unit: str
+    target: str | None = None
+    ok: bool | None = None
+    interval: tuple[float, float] | None = None
+
+
+def interleave(
+    contestants: Mapping[str, Callable[[], object]], rounds: int = ROUNDS, wait: Callable[[Any], object] = lambda x: x
+) -> dict[str, np.ndarray]:
+    """Seconds each contestant took in each round, all taking turns; `wait` blocks until an answer is there.
+
+    Everybody runs once before the clock starts, so compilation and first-touch costs do not count.
+    """
+    for run in contestants.values():
+        wait(run())
+    seconds = {name: np.zeros(rounds) for name in contestants}
+    for turn in range(rounds):
+        for name, run in contestants.items():
+            start = time.perf_counter()
+            wait(run())
+            seconds[name][turn] = time.perf_counter() - start
+    return seconds
+
+
+def time_record(name: str, seconds: np.ndarray) -> Record:
+    return Record(name, round(float(np.median(seconds)) * 1e3, 4), "ms")
+
+
+def ratio_record(name: str, numerator: np.ndarray, denominator: np.ndarray, target: Target | None = None) -> Record:
+    """Median over rounds of numerator / denominator, with a bootstrap interval of that median."""
+    ratios = numerator / denominator
+    generator = np.random.default_rng(0)
+    medians = np.median(generator.choice(ratios, (RESAMPLES, len(ratios))), axis=1)
+    low, high = (float(np.quantile(medians, q)) for q in (0.025, 0.975))
+    return Record(
+        name=name,
+        value=_significant(float(np.median(ratios))),
+        unit="ratio",
+        target=None if target is None else str(target),
+        ok=None if target is None else target.reached_by(low, high),
+        interval=(_significant(low), _significant(high)),
+    )
+
+
+def _significant(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def write_json(records: Iterable[Record], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([asdict(record) for record in records], indent=1) + "\n")

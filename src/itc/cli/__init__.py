@@ -1,0 +1,17 @@
+"""The command line: `itc COMMAND`, one file per command."""
+
+import sys
+
+from itc.extras import MissingExtra
+
+
+def main() -> None:
+    try:
+        from itc.extras import require
+
+        require("tyro", "rich", extra="train", purpose="the command line")
+        from itc.cli.app import app
+
+        app.cli(prog="itc", description="World models made of tokens, whose dreams stay true.")
+    except MissingExtra as missing:
+        sys.exit(f"itc: {missing}")

@@ -1,0 +1,10 @@
+"""All commands, by name."""
+
+from tyro.extras import SubcommandApp
+
+from itc.cli.bench import bench
+from itc.cli.demo import demo
+
+app = SubcommandApp()
+app.command(demo)
+app.command(bench)

@@ -1,0 +1,40 @@
+"""`itc bench NAME`: how fast is it here, against what people would use otherwise?"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+
+def bench(name: Annotated[Literal["decode"], tyro.conf.Positional], json: Path | None = None) -> None:
+    """Measure speed, as ratios within one run, with the targets they should reach.
+
+    Args:
+        name: What to measure.
+        json: Also write the records to this file.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from itc.bench.decode import bench_decode
+    from itc.bench.measure import write_json
+
+    benchmarks = {"decode": bench_decode}
+    console = Console()
+    table = Table(title=f"itc bench {name}", title_justify="left")
+    for heading in ("measured", "value", "interval", "target", "ok"):
+        table.add_column(heading, justify="left" if heading == "measured" else "right")
+    records = []
+    with console.status("") as status:
+        for record in benchmarks[name]():
+            records.append(record)
+            status.update(f"{len(records)} measured; last: {record.name}")
+            interval = "" if record.interval is None else f"{record.interval[0]:.4g} … {record.interval[1]:.4g}"
+            unit = "×" if record.unit == "ratio" else f" {record.unit}"
+            verdict = {None: "", True: "yes", False: "NO"}[record.ok]
+            table.add_row(record.name, f"{record.value:.4g}{unit}", interval, record.target or "", verdict)
+            if json is not None:  # as it goes, so that an interrupted run leaves what it measured
+                write_json(records, json)
+    console.print(table)
+    promised = [record for record in records if record.ok is not None]
+    console.print(f"{sum(bool(record.ok) for record in promised)} of {len(promised)} targets reached")

@@ -1,0 +1,106 @@
+"""`itc demo`: every decoder on a world whose truth is known, as a table and a picture."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from itc.decoding.api import decode
+from itc.decoding.config import PRESETS, DecodeConfig
+from itc.envs.walkers import WALKER, Transitions, Walkers
+from itc.evaluate.conservation import conservation
+from itc.types import Decoded
+
+# Beside the presets: other corners of the same formulation.
+DECODERS = {
+    **PRESETS,
+    "probability 0.1 / 0.9": DecodeConfig(distance_cost=0.1, wildcard_cost=0.9),
+    "edge noise 0.1 / 8": DecodeConfig(distance_cost=0.1, wildcard_cost=8.0, affinity="log", noise="edge"),
+    "no noise 0.02 / 4": DecodeConfig(distance_cost=0.02, wildcard_cost=4.0, affinity="log", noise="none"),
+}
+PICTURED = ("sample", "paper", "conserving")
+
+
+def demo(steps: int = 1000, seed: int = 0, picture: Path = Path("demo.png")) -> None:
+    """Decode a world of random walkers from perfect predictions: who keeps the number right, who lets them move?
+
+    Args:
+        steps: How many steps of the world to decode.
+        seed: Seed of the world and of the decoders' noise.
+        picture: Where to write the picture of one step.
+    """
+    from rich.console import Console
+    from rich.progress import track
+    from rich.table import Table
+
+    from itc.extras import require
+
+    require("matplotlib", extra="train", purpose="the picture of `itc demo`")
+    if steps < 1:
+        raise SystemExit(f"itc demo: steps must be at least 1, got {steps}")
+    console = Console()
+    started = time.perf_counter()
+    world = Walkers()
+    with console.status("Listing every outcome of every step …"):
+        transitions = world.record(steps, seed)
+
+    decoded = {}
+    for name in track(DECODERS, "Decoding", console=console, transient=True):
+        decoded[name] = _decode(transitions, world, DECODERS[name], seed)
+
+    truth = conservation(transitions.previous, transitions.next, WALKER)
+    title = (
+        f"{steps:,} steps of {world.fewest}–{world.most} walkers on {world.grid[0]}×{world.grid[1]}, perfect marginals"
+    )
+    table = Table(title=title, title_justify="left")
+    table.add_column("decoder")
+    for heading in ("right number", "count error", f"stay rate (truth {truth.stay_rate:.2f})"):
+        table.add_column(heading, justify="right")
+    for name, answer in decoded.items():
+        kept = conservation(transitions.previous, answer.tokens, WALKER)
+        row = [name, f"{kept.right_number:.1%}", f"{kept.count_error:.2f}", f"{kept.stay_rate:.2f}"]
+        table.add_row(*row, style="bold" if name == "conserving" else None)
+    console.print(table)
+
+    _draw(transitions, decoded, world, picture)
+    console.print(f"Picture of one step: {picture}   ({time.perf_counter() - started:.0f} s)")
+
+
+def _decode(transitions: Transitions, world: Walkers, config: DecodeConfig, seed: int) -> Decoded:
+    import jax
+    import jax.numpy as jnp
+
+    answer = decode(
+        jnp.asarray(transitions.logits),
+        jnp.asarray(transitions.previous),
+        grid=world.grid,
+        config=config,
+        key=jax.random.key(seed),
+    )
+    return Decoded(*(np.asarray(part) for part in answer))
+
+
+def _draw(transitions: Transitions, decoded: dict[str, Decoded], world: Walkers, picture: Path) -> None:
+    from itc.viewer.arrows import Panel, draw_arrows
+
+    step = _telling_step(transitions, decoded)
+    panels = [
+        Panel("what came to pass", transitions.next[step], None),
+        *(Panel(name, decoded[name].tokens[step], decoded[name].source[step]) for name in PICTURED),
+    ]
+    wrong = 1 - conservation(transitions.previous, decoded["sample"].tokens, WALKER).right_number
+    caption = (
+        "Rings: before.  Discs: after; blue copied (arrow from its source), orange generated.  "
+        f"A step where sampling miscounts, as in {wrong:.0%} of them."
+    )
+    draw_arrows(transitions.previous[step], panels, world.grid, WALKER, picture, caption)
+
+
+def _telling_step(transitions: Transitions, decoded: dict[str, Decoded]) -> int:
+    """The first step where sampling miscounts and the conserving decoder moves at least two walkers."""
+    walkers = (transitions.previous == WALKER).sum(axis=1)
+    miscounted = (decoded["sample"].tokens == WALKER).sum(axis=1) != walkers
+    conserving = decoded["conserving"]
+    elsewhere = conserving.source != np.arange(conserving.source.shape[1])
+    moved = ((conserving.tokens == WALKER) & (conserving.source >= 0) & elsewhere).sum(axis=1)
+    return int(np.argmax(miscounted & (moved >= 2)))

@@ -1,0 +1,125 @@
+"""The two public functions: `decode` for a world model's logits, `match` for gains of one's own."""
+
+import operator
+
+from itc.decoding import checks
+from itc.decoding.arrays import library_of
+from itc.decoding.config import DecodeConfig
+from itc.decoding.edges import Edges, grid_edges
+from itc.types import AnyArray, Decoded, Matching
+
+
+def decode(
+    logits: AnyArray,
+    previous: AnyArray,
+    *,
+    grid: tuple[int, int],
+    config: DecodeConfig = DecodeConfig(),
+    key: AnyArray | None = None,
+    gumbel: AnyArray | None = None,
+    codes: AnyArray | None = None,
+    copyable: AnyArray | None = None,
+    done: AnyArray | None = None,
+) -> Decoded:
+    """Turn a world model's next-frame logits into tokens, each copied from the previous frame or generated.
+
+    Takes NumPy, JAX or PyTorch arrays and answers with the same, on the same device. Works on any leading shape, and
+    in JAX under `jit`, `vmap` and `scan`. No gradient flows through.
+
+    Args:
+        logits: (…, n, k) scores of k codes for each of the n = h·w cells, row by row. −inf marks an impossible code.
+        previous: (…, n) tokens of the previous frame, of any integer dtype; the answer's tokens have the same.
+        grid: (h, w), rows and columns.
+        config: what copying and generating cost and how the best frame is found; see `PRESETS`.
+        key: where noise is drawn from: a JAX key, a `torch.Generator` or a `numpy.random.Generator`.
+        gumbel: standard Gumbel noise of the shape of `logits`, instead of a key.
+        codes: number of codes in use; logits from there on are ignored.
+        copyable: (n,) or (h, w) booleans; elsewhere tokens are always generated.
+        done: (…) booleans; nothing is copied into a frame that starts a new episode.
+
+    Returns:
+        `Decoded`: the tokens, the source of each, the objective reached and a bound on what was missed.
+
+    Raises:
+        ValueError: an argument does not fit; the message names it.
+    """
+    library = library_of("logits", logits)
+    config = checks.check_config(config)
+    logits = library.array("logits", logits)
+    previous = library.array("previous", previous, logits)
+    checks.check_frames(logits, previous, (library.kind(logits), library.kind(previous)))
+    *lead, n, k = logits.shape
+    lead = tuple(lead)
+    grid = checks.check_grid(grid, n)
+    checks.check_holds(previous, library.largest(previous), k)
+
+    if key is not None and not library.is_key(key):
+        raise ValueError(f"key must be {library.key_is}, got {type(key).__name__} {key!r}")
+    gumbel = None if gumbel is None else library.array("gumbel", gumbel, logits)
+    checks.check_noise(config, logits, key, gumbel, library.key_is)
+    codes = _checked_codes(codes, k)
+    if copyable is not None:
+        copyable = library.array("copyable", copyable, logits)
+        checks.check_copyable(copyable, grid, library.kind(copyable) == "b")
+        copyable = copyable.reshape(n)
+    if done is not None:
+        done = library.array("done", done, logits)
+        checks.check_done(done, lead, library.kind(done) == "b")
+        done = done.reshape(-1)
+    if library.visible(logits, previous) and (codes is None or isinstance(codes, int) or library.visible(codes)):
+        checks.check_values(*library.extremes(logits, previous, codes), k)
+
+    decoded = library.backend.decode(
+        logits.reshape(-1, n, k),
+        previous.reshape(-1, n),
+        grid_edges(grid, config.reach),
+        config,
+        key if config.needs_noise else None,
+        None if gumbel is None or not config.needs_noise else gumbel.reshape(-1, n, k),
+        codes,
+        copyable,
+        done,
+    )
+    return Decoded(
+        tokens=decoded.tokens.reshape(*lead, n),
+        source=decoded.source.reshape(*lead, n),
+        value=decoded.value.reshape(lead),
+        gap=decoded.gap.reshape(lead),
+    )
+
+
+def match(gains: AnyArray, edges: Edges, *, solver: str = "exact") -> Matching:
+    """The one-to-one choice of edges with the largest total gain; edges that gain nothing are left out.
+
+    Args:
+        gains: (…, n, m) what each edge is worth, in the layout of `edges`; −inf forbids one. Any array library.
+        edges: `grid_edges((h, w), max_distance)`, `all_edges(n, s)` for a full matrix, or a table of one's own.
+        solver: "exact", or "auction" to stay inside the compiled program on any device.
+    """
+    library = library_of("gains", gains)
+    gains = library.array("gains", gains)
+    if not isinstance(edges, Edges):
+        raise ValueError(f"edges must be Edges, such as grid_edges((9, 9), 4), got {type(edges).__name__}")
+    if solver not in ("exact", "auction"):
+        raise ValueError(f"solver must be 'exact' or 'auction', got {solver!r}")
+    checks.check_gains(gains, library.kind(gains), edges.source.shape)
+    if library.visible(gains):
+        checks.check_gain_values(*library.range(gains))
+    *lead, n, m = gains.shape
+    found = library.backend.match_frames(gains.reshape(-1, n, m), edges, solver)
+    return Matching(found.source.reshape(*lead, n), found.value.reshape(tuple(lead)), found.gap.reshape(tuple(lead)))
+
+
+def _checked_codes(codes: AnyArray | None, k: int) -> AnyArray | None:
+    """A plain integer in range; an abstract JAX scalar is taken as it is."""
+    if codes is None:
+        return None
+    try:
+        codes = operator.index(codes)
+    except TypeError:
+        dtype = getattr(codes, "dtype", None)
+        if dtype is None or codes.shape != () or checks.dtype_kind(dtype) != "i":
+            raise ValueError(f"codes must be an integer, got {type(codes).__name__} {codes!r}") from None
+        return codes
+    checks.check_codes(codes, k)
+    return codes

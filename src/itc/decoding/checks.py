@@ -1,0 +1,118 @@
+"""Bad input is answered with a `ValueError` that names the argument, what was given and what is expected."""
+
+import math
+
+import numpy as np
+
+from itc.decoding.config import DecodeConfig
+from itc.types import AnyArray
+
+
+def check_grid(grid: object, n: int) -> tuple[int, int]:
+    """The grid as (rows, columns), if it has n cells."""
+    try:
+        h, w = (int(side) for side in grid)  # ty: ignore[not-iterable]
+    except (TypeError, ValueError):
+        raise ValueError(f"grid must be (rows, columns), got {grid!r}") from None
+    if h < 1 or w < 1 or h * w != n:
+        raise ValueError(f"grid {h}×{w} has {h * w} cells, but logits have {n} tokens per frame")
+    return h, w
+
+
+def check_config(config: object) -> DecodeConfig:
+    if not isinstance(config, DecodeConfig):
+        raise ValueError(
+            f"config must be a DecodeConfig, such as PRESETS['conserving'], got {type(config).__name__} {config!r}"
+        )
+    return config
+
+
+def check_frames(logits: AnyArray, previous: AnyArray, kinds: tuple[str, str]) -> None:
+    """Shapes and dtypes of the two arrays every decoding starts from. `kinds` are their dtype kinds, 'f', 'i', …"""
+    if kinds[0] != "f":
+        raise ValueError(f"logits must be floating point, got dtype {logits.dtype}")
+    if kinds[1] != "i":
+        raise ValueError(f"previous must hold integer tokens, got dtype {previous.dtype}")
+    if len(logits.shape) < 2:
+        raise ValueError(f"logits must have shape (…, n, k), got {tuple(logits.shape)}")
+    if logits.shape[-1] < 1 or logits.shape[-2] < 1:
+        raise ValueError(f"logits must have at least one token and one code, got shape {tuple(logits.shape)}")
+    if tuple(previous.shape) != tuple(logits.shape[:-1]):
+        raise ValueError(
+            f"previous must have shape {tuple(logits.shape[:-1])} to match logits {tuple(logits.shape)}, "
+            f"got {tuple(previous.shape)}"
+        )
+
+
+def check_holds(previous: AnyArray, largest: int, k: int) -> None:
+    if largest < k - 1:
+        raise ValueError(
+            f"previous has dtype {previous.dtype}, which holds tokens up to {largest}, but logits have {k} codes"
+        )
+
+
+def check_noise(config: DecodeConfig, logits: AnyArray, key: object, gumbel: AnyArray | None, key_is: str) -> None:
+    """Random numbers come from exactly one place, if any are needed."""
+    if gumbel is not None:
+        if config.noise == "edge":
+            raise ValueError('gumbel is noise per cell and code; with noise="edge" pass key instead')
+        if key is not None:
+            raise ValueError("gumbel takes the place of key: pass one of them, not both")
+        if tuple(gumbel.shape) != tuple(logits.shape):
+            raise ValueError(f"gumbel must have the shape of logits, {tuple(logits.shape)}, got {tuple(gumbel.shape)}")
+    elif key is None and config.needs_noise:
+        raise ValueError(f"key is missing: this config draws random numbers, so pass {key_is} as key, or gumbel")
+
+
+def check_codes(codes: int, k: int) -> None:
+    if not 1 <= codes <= k:
+        raise ValueError(f"codes must be between 1 and the {k} codes of logits, got {codes}")
+
+
+def check_copyable(copyable: AnyArray, grid: tuple[int, int], is_bool: bool) -> None:
+    n = grid[0] * grid[1]
+    if not is_bool:
+        raise ValueError(f"copyable must be boolean, got dtype {copyable.dtype}")
+    if tuple(copyable.shape) not in {(n,), grid}:
+        raise ValueError(f"copyable must have shape ({n},) or {grid}, got {tuple(copyable.shape)}")
+
+
+def check_done(done: AnyArray, lead: tuple[int, ...], is_bool: bool) -> None:
+    if not is_bool:
+        raise ValueError(f"done must be boolean, got dtype {done.dtype}")
+    if tuple(done.shape) != lead:
+        raise ValueError(f"done must have shape {lead}, one for each frame, got {tuple(done.shape)}")
+
+
+def check_values(tops: tuple[float, float], tokens: tuple[int, int], k: int) -> None:
+    """The smallest and largest over cells of each cell's largest logit among the codes in use, and of the tokens."""
+    low, high = tops
+    if math.isnan(low) or math.isnan(high):
+        raise ValueError("logits contain NaN")
+    if high == math.inf:
+        raise ValueError("logits contain +inf; only finite values and −inf (impossible) are allowed")
+    if low == -math.inf:
+        raise ValueError("logits leave some cell without a possible code: all its codes in use are −inf")
+    if tokens[0] < 0 or tokens[1] >= k:
+        raise ValueError(f"previous must hold tokens in 0..{k - 1}, got {tokens[0]}..{tokens[1]}")
+
+
+def check_gains(gains: AnyArray, kind: str, shape: tuple[int, int]) -> None:
+    if kind != "f":
+        raise ValueError(f"gains must be floating point, got dtype {gains.dtype}")
+    if len(gains.shape) < 2 or tuple(gains.shape[-2:]) != shape:
+        raise ValueError(f"gains must have shape (…, {shape[0]}, {shape[1]}) to match edges, got {tuple(gains.shape)}")
+
+
+def check_gain_values(low: float, high: float) -> None:
+    if math.isnan(low) or math.isnan(high) or high == math.inf:
+        raise ValueError("gains must not contain NaN or +inf; use −inf for a copy that is not allowed")
+
+
+def dtype_kind(dtype: np.dtype) -> str:
+    """'f', 'i' or 'b' for floating, integer and boolean dtypes, bfloat16 included; '?' for any other."""
+    if dtype.kind in "iu":
+        return "i"
+    if dtype.kind == "f" or dtype.name in {"bfloat16"}:
+        return "f"
+    return "b" if dtype.kind == "b" else "?"

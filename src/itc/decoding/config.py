@@ -1,0 +1,121 @@
+"""The decoder's settings, checked when they are made, and the presets by name."""
+
+import math
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Literal, get_args, get_origin
+
+# "No cap on how far a token may move", for any grid one would decode.
+UNCAPPED = 10**9
+
+
+@dataclass(frozen=True)
+class DecodeConfig:
+    """How the next frame's tokens are chosen. The defaults are the paper's Craftax setting, solved exactly."""
+
+    # What a copy and a new token are worth.
+    distance_cost: float = 0.6  # c_d, per unit of squared grid distance
+    wildcard_cost: float = 0.3  # c_w, what generating costs against copying
+    max_distance: int = 4  # largest squared grid distance of a copy
+    affinity: Literal["probability", "log"] = "probability"
+
+    # Where chance comes in.
+    noise: Literal["cell", "edge", "none"] = "cell"
+    generate: Literal["sample", "argmax"] = "sample"
+    temperature: float = 1.0
+
+    # How the correspondence is found.
+    solver: Literal["exact", "auction", "sinkhorn", "none"] = "exact"
+    sinkhorn_epsilon: float = 1e-5
+    sinkhorn_relative: bool = True  # ε is a multiple of the dense cost matrix's standard deviation
+    sinkhorn_iterations: int = 2000  # at most this many
+    sinkhorn_tolerance: float = 1e-3  # stop when the row marginals are off by less than this; 0: never
+    sinkhorn_rounding: Literal["one-to-one", "argmax"] = "one-to-one"
+    # Credit c_w to copies instead of charging it to wildcards: the same optimum, but not the same unfinished Sinkhorn.
+    sinkhorn_bonus: bool = False
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check_field(field.name, field.type, getattr(self, field.name))
+        if self.noise == "edge" and self.affinity != "log":
+            raise ValueError(f'noise="edge" needs affinity="log", got affinity={self.affinity!r}')
+        if self.generate == "argmax" and self.noise != "none":
+            raise ValueError(
+                f'generate="argmax" needs noise="none", got noise={self.noise!r}: noise makes the generated token a sample'
+            )
+
+    @property
+    def reach(self) -> int:
+        """Largest squared distance at which a copy can still gain anything.
+
+        A copy gains at most c_w − c_d·d, unless every edge has noise of its own. At reach 0 no token can move, and
+        the exact answer is the closed form: keep the cell's token if its gain is positive.
+        """
+        if self.noise == "edge" or self.solver == "sinkhorn" or self.distance_cost == 0:
+            return self.max_distance
+        return min(self.max_distance, max(0, math.ceil(self.wildcard_cost / self.distance_cost) - 1))
+
+    @property
+    def needs_noise(self) -> bool:
+        """Whether decoding draws random numbers."""
+        return self.generate == "sample"
+
+
+_LOWEST = {
+    "distance_cost": 0,
+    "wildcard_cost": 0,
+    "max_distance": 0,
+    "sinkhorn_iterations": 1,
+    "sinkhorn_tolerance": 0,
+}
+
+
+def _check_field(name: str, kind: object, value: object) -> None:
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            choices = ", ".join(repr(choice) for choice in get_args(kind))
+            raise ValueError(f"{name} must be one of {choices}, got {value!r}")
+        return
+    if kind is bool:
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} must be True or False, got {value!r}")
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else int):
+        raise ValueError(f"{name} must be a{' number' if kind is float else 'n integer'}, got {value!r}")
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    if name in _LOWEST and value < _LOWEST[name]:
+        raise ValueError(f"{name} must be at least {_LOWEST[name]}, got {value!r}")
+    if name not in _LOWEST and value <= 0:
+        raise ValueError(f"{name} must be greater than 0, got {value!r}")
+
+
+PRESETS = MappingProxyType(
+    {
+        # No correspondence: every cell on its own.
+        "sample": DecodeConfig(solver="none"),
+        "argmax": DecodeConfig(solver="none", noise="none", generate="argmax"),
+        # The published coefficients, solved exactly.
+        "paper": DecodeConfig(),
+        "paper-minatar": DecodeConfig(distance_cost=0.2, wildcard_cost=0.05),
+        "paper-atari": DecodeConfig(distance_cost=0.05, wildcard_cost=0.01),
+        # The same through entropic transport: as released, as the paper's table says, as released for Atari.
+        "sinkhorn": DecodeConfig(solver="sinkhorn"),
+        "sinkhorn-table": DecodeConfig(
+            solver="sinkhorn", sinkhorn_relative=False, sinkhorn_iterations=10, sinkhorn_tolerance=0.0
+        ),
+        "released-atari": DecodeConfig(
+            distance_cost=0.05,
+            wildcard_cost=0.01,
+            max_distance=UNCAPPED,
+            solver="sinkhorn",
+            sinkhorn_relative=False,
+            sinkhorn_iterations=10,
+            sinkhorn_tolerance=0.0,
+            sinkhorn_rounding="argmax",
+            sinkhorn_bonus=True,
+        ),
+        # Ours: a wildcard dear enough that copies are preferred, a distance cheap enough that they may move.
+        "conserving": DecodeConfig(distance_cost=0.02, wildcard_cost=4.0, affinity="log"),
+    }
+)

@@ -1,0 +1,83 @@
+"""Which cells of the previous frame may be copied into which cells of the next one."""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int32
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """The possible copies, as a table: row j lists the sources that destination j may copy from.
+
+    Compared and hashed by identity, so that an instance can be a static argument of compiled code.
+    """
+
+    source: Int32[np.ndarray, "n m"]  # −1 pads rows with fewer than m sources
+    distance: Float32[np.ndarray, "n m"]  # squared grid distance; 0 where `source` is −1
+    sources: int  # how many sources there are
+
+    def __post_init__(self) -> None:
+        if self.source.ndim != 2 or self.source.shape != self.distance.shape:
+            raise ValueError(
+                "edges: source and distance must be two tables of the same shape (n, m), "
+                f"got {self.source.shape} and {self.distance.shape}"
+            )
+        if self.source.size and not (self.source.min() >= -1 and self.source.max() < self.sources):
+            raise ValueError(f"edges: sources must lie in −1..{self.sources - 1}")
+        ordered = np.sort(self.source, axis=1)
+        if np.any((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)):
+            raise ValueError("edges: a row names the same source twice")
+
+    @property
+    def valid(self) -> Bool[np.ndarray, "n m"]:
+        return self.source >= 0
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether every source reaches at most one cell: then nothing competes and no solver is needed."""
+        used = self.source[self.valid]
+        return self.source.shape[1] <= 1 and len(np.unique(used)) == len(used)
+
+    @cached_property
+    def of_source(self) -> Int32[np.ndarray, "s r"]:
+        """The table the other way round: flat positions j·m + e of the edges that leave each source, padded by −1."""
+        positions = np.flatnonzero(self.source.ravel() >= 0)
+        leaving = self.source.ravel()[positions]
+        order = np.argsort(leaving, kind="stable")
+        count = np.bincount(leaving, minlength=self.sources)
+        slot = np.arange(len(positions)) - np.repeat(np.cumsum(count) - count, count)
+        table = np.full((self.sources, max(1, count.max(initial=0))), -1, np.int32)
+        table[leaving[order], slot] = positions[order]
+        return table
+
+
+@lru_cache(maxsize=128)
+def grid_edges(grid: tuple[int, int], max_distance: int) -> Edges:
+    """Edges between the cells of an h×w grid whose squared distance is at most `max_distance`."""
+    h, w = grid
+    rows, columns = np.divmod(np.arange(h * w), w)
+    reach = int(max_distance**0.5) + 1
+    offsets = [
+        (dy * dy + dx * dx, dy, dx)
+        for dy in range(-min(reach, h - 1), min(reach, h - 1) + 1)
+        for dx in range(-min(reach, w - 1), min(reach, w - 1) + 1)
+        if dy * dy + dx * dx <= max_distance
+    ]
+    # Nearest first: the cell itself is edge 0.
+    distance, dy, dx = np.array(sorted(offsets)).T
+    y, x = rows[:, None] + dy, columns[:, None] + dx
+    inside = (y >= 0) & (y < h) & (x >= 0) & (x < w)
+    return Edges(
+        source=np.where(inside, y * w + x, -1).astype(np.int32),
+        distance=np.where(inside, distance, 0).astype(np.float32),
+        sources=h * w,
+    )
+
+
+@lru_cache(maxsize=128)
+def all_edges(destinations: int, sources: int) -> Edges:
+    """Edges from every source to every destination, for gains given as a full (n, s) matrix."""
+    source = np.broadcast_to(np.arange(sources, dtype=np.int32), (destinations, sources))
+    return Edges(source=source, distance=np.zeros(source.shape, np.float32), sources=sources)

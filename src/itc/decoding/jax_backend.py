@@ -1,0 +1,216 @@
+"""The decoder for JAX arrays: pure functions of one frame, batched at the edge, for `jit`, `vmap` and `scan`."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax, random
+from jaxtyping import Bool, Float, Float32, Int, Int32, Integer
+
+from itc.decoding import jax_matching, jax_sinkhorn
+from itc.decoding.config import DecodeConfig
+from itc.decoding.edges import Edges
+from itc.types import Decoded, Matching
+
+# A random key, typed or raw; None where the configuration draws nothing.
+Key = Any
+# Codes are sampled in two stages, first a block of this many, then one of its codes: no cumulative sum over all codes.
+SAMPLING_BLOCK = 64
+
+
+class Scores(NamedTuple):
+    """What the choices at each cell are worth before any cost, and the token that generating would give."""
+
+    copy: Float32[Array, "n m"]
+    generate: Float32[Array, " n"]
+    token: Int32[Array, " n"]
+
+
+@partial(jax.jit, static_argnames=("edges", "config"))
+def decode(
+    logits: Float[Array, "b n k"],
+    previous: Integer[Array, "b n"],
+    edges: Edges,
+    config: DecodeConfig,
+    key: Key,
+    gumbel: Float[Array, "b n k"] | None,
+    codes: Int[Array, ""] | int | None,
+    copyable: Bool[Array, " n"] | None,
+    done: Bool[Array, " b"] | None,
+) -> Decoded:
+    """Decode every frame of a batch; frame i draws from the key folded with i, whatever the batch around it."""
+    b, n, _ = logits.shape
+    copyable = jnp.ones(n, bool) if copyable is None else copyable
+    done = jnp.zeros(b, bool) if done is None else done
+    keys = None if key is None else jax.vmap(partial(random.fold_in, key))(jnp.arange(b, dtype=jnp.uint32))
+
+    def frame(logits, previous, key, gumbel, done):
+        logits = mask(lax.stop_gradient(logits), config, codes)
+        allowed = copyable[:, None] & ~done & jnp.asarray(edges.valid)
+        return _decode_frame(logits, previous.astype(jnp.int32), edges, config, key, gumbel, allowed)
+
+    decoded = jax.vmap(frame)(logits, previous, keys, gumbel, done)
+    return decoded._replace(tokens=decoded.tokens.astype(previous.dtype))
+
+
+def _decode_frame(logits, previous, edges, config, key, gumbel, allowed) -> Decoded:
+    if config.solver == "none":
+        nothing = jnp.full(previous.shape, -1, jnp.int32)
+        return Decoded(_generate(logits, config, key, gumbel), nothing, jnp.float32(0), jnp.float32(0))
+    found = scores(logits, previous, edges, config, key, gumbel)
+    if config.solver == "sinkhorn":
+        matching = jax_sinkhorn.sinkhorn(found.copy, found.generate, edges, config, allowed)
+    else:
+        matching = match(gains(found, edges, config, allowed), edges, config.solver)
+    tokens = jnp.where(matching.source >= 0, previous[matching.source], found.token)
+    return Decoded(tokens, *matching)
+
+
+def mask(
+    logits: Float[Array, "n k"], config: DecodeConfig, codes: Int[Array, ""] | int | None
+) -> Float32[Array, "n k"]:
+    """Logits over the codes in use, at the configured temperature, with the largest of each cell at 0."""
+    logits = logits.astype(jnp.float32)
+    if codes is not None:
+        logits = jnp.where(jnp.arange(logits.shape[-1]) < codes, logits, -jnp.inf)
+    # Shifted before noise is added, so that huge logits do not swallow it.
+    logits = logits - logits.max(axis=-1, keepdims=True)
+    return logits if config.temperature == 1 else logits / config.temperature
+
+
+def scores(
+    logits: Float32[Array, "n k"],
+    previous: Int32[Array, " n"],
+    edges: Edges,
+    config: DecodeConfig,
+    key: Key,
+    gumbel: Float[Array, "n k"] | None,
+) -> Scores:
+    """Score the copies and the generated tokens, with the configured noise."""
+    held = previous[edges.source]
+    if config.noise == "edge":
+        return edge_scores(key, logits, held)
+    if config.noise == "cell" and config.affinity == "log" and gumbel is None and config.solver != "sinkhorn":
+        return lazy_cell_scores(key, logits, held, edges)
+    if config.noise == "cell":
+        if config.affinity == "log":
+            logits = jax.nn.log_softmax(logits)
+        logits = logits + (random.gumbel(key, logits.shape) if gumbel is None else gumbel.astype(jnp.float32))
+        token = argmax(logits)
+    else:
+        token = _generate(logits, config, key, gumbel)
+    copy, best = jnp.take_along_axis(logits, held, axis=1), logits.max(axis=1)
+    if config.affinity == "log" and config.noise == "cell":
+        return Scores(copy, best, token)
+    # Only the scores that are needed are normalised, not all k.
+    log_total = best + jnp.log(jnp.exp(logits - best[:, None]).sum(axis=1))
+    copy, best = copy - log_total[:, None], best - log_total
+    return Scores(copy, best, token) if config.affinity == "log" else Scores(jnp.exp(copy), jnp.exp(best), token)
+
+
+def lazy_cell_scores(key: Key, logits: Float32[Array, "n k"], held: Int32[Array, "n m"], edges: Edges) -> Scores:
+    """Cell noise drawn only where it can matter: for the codes a copy could bring, and once for all others together.
+
+    The largest of many logits with Gumbel noise is their logsumexp with Gumbel noise, and independent of which one it
+    is. Scores are up to a constant per cell, which gains do not see.
+    """
+    held_key, others_key, token_key = random.split(key, 3)
+    valid = jnp.asarray(edges.valid)
+    # Edges that hold the same code share its noise: each takes the draw of the first edge that holds it.
+    same = (held[:, :, None] == held[:, None, :]) & valid[:, None, :]
+    noise = jnp.take_along_axis(random.gumbel(held_key, held.shape), argmax(same), axis=1)
+    copy = jnp.where(valid, jnp.take_along_axis(logits, held, axis=1) + noise, -jnp.inf)
+    best_copy = copy.max(axis=1)
+
+    beyond_the_end = logits.shape[1]
+    others = jax.vmap(lambda row, code: row.at[code].set(-jnp.inf, mode="drop"))(
+        logits, jnp.where(valid, held, beyond_the_end)
+    )
+    other_token, log_total = sample(token_key, others)
+    best_other = log_total + random.gumbel(others_key, log_total.shape)
+
+    best_held = jnp.take_along_axis(held, copy.argmax(axis=1)[:, None], axis=1)[:, 0]
+    token = jnp.where(best_other > best_copy, other_token, best_held)
+    return Scores(copy, jnp.maximum(best_copy, best_other), token)
+
+
+def edge_scores(key: Key, logits: Float32[Array, "n k"], held: Int32[Array, "n m"]) -> Scores:
+    """A draw per possible copy; the wildcard's value is one more, its token an independent sample."""
+    edge_key, wildcard_key, token_key = random.split(key, 3)
+    token, log_total = sample(token_key, logits)
+    copy = jnp.take_along_axis(logits, held, axis=1) - log_total[:, None] + random.gumbel(edge_key, held.shape)
+    return Scores(copy, random.gumbel(wildcard_key, token.shape), token)
+
+
+def _generate(logits, config, key, gumbel):
+    """The most likely code of each cell, or a sample from each cell on its own."""
+    if config.generate == "argmax":
+        return argmax(logits)
+    return sample(key, logits)[0] if gumbel is None else argmax(logits + gumbel.astype(jnp.float32))
+
+
+def sample(key: Key, logits: Float32[Array, "n k"]) -> tuple[Int32[Array, " n"], Float32[Array, " n"]]:
+    """One code per cell by its probability, from two uniforms instead of k Gumbels, and the logsumexp of the logits.
+
+    A cell whose logits are all −∞ has logsumexp −∞ and an arbitrary code.
+    """
+    n, k = logits.shape
+    logits = jnp.pad(logits, ((0, 0), (0, -k % SAMPLING_BLOCK)), constant_values=-jnp.inf)
+    logits = logits.reshape(n, -1, SAMPLING_BLOCK)
+    top = logits.max(axis=(1, 2))
+    top = jnp.where(jnp.isfinite(top), top, 0.0)
+    uniform = random.uniform(key, (2, n))
+    block_weights = jnp.exp(logits - top[:, None, None]).sum(axis=2)
+    block = inverse_cdf(block_weights, uniform[0])
+    in_block = jnp.take_along_axis(logits, block[:, None, None], axis=1)[:, 0]
+    code = inverse_cdf(jnp.exp(in_block - top[:, None]), uniform[1])
+    log_total = top + jnp.log(block_weights.sum(axis=1))
+    return jnp.minimum(block * SAMPLING_BLOCK + code, k - 1), log_total
+
+
+def inverse_cdf(weights: Float32[Array, "n k"], uniform: Float32[Array, " n"]) -> Int32[Array, " n"]:
+    """The first index at which the running sum passes `uniform` of the total: never one of weight 0."""
+    running = jnp.cumsum(weights, axis=1)
+    passed = running > uniform[:, None] * running[:, -1:]
+    return jnp.minimum((~passed).sum(axis=1, dtype=jnp.int32), weights.shape[1] - 1)
+
+
+def argmax(x: Array) -> Int32[Array, "..."]:
+    """Index of the first largest entry along the last axis, as two reductions, which compile to faster code."""
+    index = jnp.arange(x.shape[-1], dtype=jnp.int32)
+    return jnp.where(x == x.max(axis=-1, keepdims=True), index, x.shape[-1] - 1).min(axis=-1)
+
+
+def gains(found: Scores, edges: Edges, config: DecodeConfig, allowed: Bool[Array, "n m"]) -> Float32[Array, "n m"]:
+    """How much better each copy is than generating; −∞ where the copy is not allowed."""
+    copy = found.copy - config.distance_cost * edges.distance
+    generate = found.generate - config.wildcard_cost
+    return jnp.where(allowed, copy - generate[:, None], -jnp.inf)
+
+
+def match(gains: Float32[Array, "n m"], edges: Edges, solver: str) -> Matching:
+    """The matching of largest total gain: closed form if nothing competes, else as the solver and the device ask."""
+    if edges.disjoint:
+        return jax_matching.keep_gaining(gains, edges)
+    if solver == "auction":
+        return jax_matching.auction(gains, edges)
+    return lax.platform_dependent(
+        gains, cpu=partial(jax_matching.on_host, edges=edges), default=partial(jax_matching.auction, edges=edges)
+    )
+
+
+@partial(jax.jit, static_argnames=("edges", "solver"))
+def match_frames(gains: Float[Array, "b n m"], edges: Edges, solver: str) -> Matching:
+    """The best matching of every frame, for gains from elsewhere."""
+    gains = jnp.where(jnp.asarray(edges.valid), lax.stop_gradient(gains).astype(jnp.float32), -jnp.inf)
+    return jax.vmap(lambda of_frame: match(of_frame, edges, solver))(gains)
+
+
+@jax.jit
+def extremes(logits: Float[Array, "*b n k"], previous: Integer[Array, "*b n"], codes: Int[Array, ""] | int | None):
+    """Smallest and largest over cells of the largest logit in use, smallest and largest token."""
+    if codes is not None:
+        logits = jnp.where(jnp.arange(logits.shape[-1]) < codes, logits, -jnp.inf)
+    tops = logits.max(axis=-1)
+    return tops.min(), tops.max(), previous.min(), previous.max()

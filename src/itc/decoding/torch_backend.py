@@ -1,0 +1,196 @@
+"""The decoder for PyTorch tensors: the functions of the JAX backend in the same order, on whole batches."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Float32, Int64, Integer
+from torch import Tensor
+
+from itc.decoding import torch_matching, torch_sinkhorn
+from itc.decoding.config import DecodeConfig
+from itc.decoding.edges import Edges
+from itc.types import Decoded, Matching
+
+# Codes are sampled in two stages, first a block of this many, then one of its codes: no cumulative sum over all codes.
+SAMPLING_BLOCK = 64
+
+
+class Scores(NamedTuple):
+    """What the choices at each cell are worth before any cost, and the token that generating would give."""
+
+    copy: Float32[Tensor, "b n m"]
+    generate: Float32[Tensor, "b n"]
+    token: Int64[Tensor, "b n"]
+
+
+@torch.no_grad()
+def decode(
+    logits: Float[Tensor, "b n k"],
+    previous: Integer[Tensor, "b n"],
+    edges: Edges,
+    config: DecodeConfig,
+    key: torch.Generator | None,
+    gumbel: Float[Tensor, "b n k"] | None,
+    codes: int | None,
+    copyable: Bool[Tensor, " n"] | None,
+    done: Bool[Tensor, " b"] | None,
+) -> Decoded:
+    """Decode every frame of a batch."""
+    held_by = previous.long()
+    logits = mask(logits, config, codes)
+    if config.solver == "none" or len(logits) == 0:
+        nothing = torch.zeros(len(logits), device=logits.device)
+        tokens = _generate(logits, config, key, gumbel)
+        return Decoded(tokens.to(previous.dtype), torch.full_like(tokens, -1), nothing, nothing.clone())
+
+    found = scores(logits, held_by, edges, config, key, gumbel)
+    allowed = torch_matching.on_device(edges, "valid", logits.device).expand(len(logits), -1, -1)
+    if copyable is not None:
+        allowed = allowed & copyable[:, None]
+    if done is not None:
+        allowed = allowed & ~done[:, None, None]
+    if config.solver == "sinkhorn":
+        matching = torch_sinkhorn.sinkhorn(found.copy, found.generate, edges, config, allowed)
+    else:
+        matching = match(gains(found, edges, config, allowed), edges, config.solver)
+    copied = held_by.gather(1, matching.source.clamp(min=0))
+    tokens = torch.where(matching.source >= 0, copied, found.token)
+    return Decoded(tokens.to(previous.dtype), *matching)
+
+
+def mask(logits: Float[Tensor, "b n k"], config: DecodeConfig, codes: int | None) -> Float32[Tensor, "b n k"]:
+    """Logits over the codes in use, at the configured temperature, with the largest of each cell at 0."""
+    logits = logits.detach().float()
+    if codes is not None:
+        logits = logits.masked_fill(torch.arange(logits.shape[-1], device=logits.device) >= codes, -torch.inf)
+    # Shifted before noise is added, so that huge logits do not swallow it.
+    logits = logits - logits.amax(dim=-1, keepdim=True)
+    return logits if config.temperature == 1 else logits / config.temperature
+
+
+def scores(
+    logits: Float32[Tensor, "b n k"],
+    previous: Int64[Tensor, "b n"],
+    edges: Edges,
+    config: DecodeConfig,
+    key: torch.Generator | None,
+    gumbel: Float[Tensor, "b n k"] | None,
+) -> Scores:
+    """Score the copies and the generated tokens, with the configured noise."""
+    held = previous[:, torch_matching.on_device(edges, "source", logits.device)]
+    if config.noise == "edge":
+        return edge_scores(key, logits, held)
+    if config.noise == "cell" and config.affinity == "log" and gumbel is None and config.solver != "sinkhorn":
+        return lazy_cell_scores(key, logits, held, edges)
+    if config.noise == "cell":
+        if config.affinity == "log":
+            logits = logits.log_softmax(dim=-1)
+        logits = logits + (draw_gumbel(key, logits.shape, logits.device) if gumbel is None else gumbel.float())
+        best, token = logits.max(dim=-1)
+    else:
+        best, token = logits.amax(dim=-1), _generate(logits, config, key, gumbel)
+    copy = logits.gather(2, held)
+    if config.affinity == "log" and config.noise == "cell":
+        return Scores(copy, best, token)
+    # Only the scores that are needed are normalised, not all k.
+    log_total = logits.logsumexp(dim=-1)
+    copy, best = copy - log_total[..., None], best - log_total
+    return Scores(copy, best, token) if config.affinity == "log" else Scores(copy.exp(), best.exp(), token)
+
+
+def lazy_cell_scores(
+    key: torch.Generator | None, logits: Float32[Tensor, "b n k"], held: Int64[Tensor, "b n m"], edges: Edges
+) -> Scores:
+    """Cell noise drawn only where it can matter: for the codes a copy could bring, and once for all others together.
+
+    The largest of many logits with Gumbel noise is their logsumexp with Gumbel noise, and independent of which one it
+    is. Scores are up to a constant per cell, which gains do not see.
+    """
+    valid = torch_matching.on_device(edges, "valid", logits.device)
+    # Edges that hold the same code share its noise: each takes the draw of the first edge that holds it.
+    same = (held[..., :, None] == held[..., None, :]) & valid[:, None, :]
+    noise = draw_gumbel(key, held.shape, held.device).gather(2, same.int().argmax(dim=-1))
+    copy = (logits.gather(2, held) + noise).masked_fill(~valid, -torch.inf)
+    best_copy, edge = copy.max(dim=-1)
+
+    # Padding edges repeat the cell's own code, which edge 0 always holds, so that they remove no other.
+    removed = torch.where(valid, held, held[..., :1])
+    other_token, log_total = sample(key, logits.scatter(2, removed, -torch.inf))
+    best_other = log_total + draw_gumbel(key, log_total.shape, log_total.device)
+
+    best_held = held.gather(2, edge[..., None])[..., 0]
+    token = torch.where(best_other > best_copy, other_token, best_held)
+    return Scores(copy, torch.maximum(best_copy, best_other), token)
+
+
+def edge_scores(key: torch.Generator | None, logits: Float32[Tensor, "b n k"], held: Int64[Tensor, "b n m"]) -> Scores:
+    """A draw per possible copy; the wildcard's value is one more, its token an independent sample."""
+    token, log_total = sample(key, logits)
+    copy = logits.gather(2, held) - log_total[..., None] + draw_gumbel(key, held.shape, held.device)
+    return Scores(copy, draw_gumbel(key, token.shape, token.device), token)
+
+
+def draw_gumbel(key: torch.Generator | None, shape: torch.Size, device: torch.device) -> Float32[Tensor, "..."]:
+    return torch.empty(shape, device=device).exponential_(generator=key).log_().neg_()
+
+
+def _generate(logits, config, key, gumbel):
+    """The most likely code of each cell, or a sample from each cell on its own."""
+    if config.generate == "argmax":
+        return logits.argmax(dim=-1)
+    return sample(key, logits)[0] if gumbel is None else (logits + gumbel.float()).argmax(dim=-1)
+
+
+def sample(
+    key: torch.Generator | None, logits: Float32[Tensor, "b n k"]
+) -> tuple[Int64[Tensor, "b n"], Float32[Tensor, "b n"]]:
+    """One code per cell by its probability, from two uniforms instead of k Gumbels, and the logsumexp of the logits.
+
+    A cell whose logits are all −∞ has logsumexp −∞ and an arbitrary code.
+    """
+    b, n, k = logits.shape
+    if k % SAMPLING_BLOCK:
+        logits = torch.nn.functional.pad(logits, (0, -k % SAMPLING_BLOCK), value=-torch.inf)
+    logits = logits.view(b, n, -1, SAMPLING_BLOCK)
+    top = logits.amax(dim=(2, 3))
+    top = torch.where(top.isfinite(), top, 0.0)
+    uniform = torch.rand((2, b, n), generator=key, device=logits.device)
+    block_weights = (logits - top[..., None, None]).exp_().sum(dim=-1)
+    block = inverse_cdf(block_weights, uniform[0])
+    in_block = logits.gather(2, block[..., None, None].expand(b, n, 1, SAMPLING_BLOCK))[:, :, 0]
+    code = inverse_cdf((in_block - top[..., None]).exp(), uniform[1])
+    log_total = top + block_weights.sum(dim=-1).log()
+    return (block * SAMPLING_BLOCK + code).clamp(max=k - 1), log_total
+
+
+def inverse_cdf(weights: Float32[Tensor, "b n k"], uniform: Float32[Tensor, "b n"]) -> Int64[Tensor, "b n"]:
+    """The first index at which the running sum passes `uniform` of the total: never one of weight 0."""
+    running = weights.cumsum(dim=-1)
+    passed = running > uniform[..., None] * running[..., -1:]
+    return (~passed).sum(dim=-1).clamp(max=weights.shape[-1] - 1)
+
+
+def gains(
+    found: Scores, edges: Edges, config: DecodeConfig, allowed: Bool[Tensor, "b n m"]
+) -> Float32[Tensor, "b n m"]:
+    """How much better each copy is than generating; −∞ where the copy is not allowed."""
+    distance = torch_matching.on_device(edges, "distance", allowed.device)
+    copy = found.copy - config.distance_cost * distance
+    generate = found.generate - config.wildcard_cost
+    return torch.where(allowed, copy - generate[..., None], -torch.inf)
+
+
+def match(gains: Float32[Tensor, "b n m"], edges: Edges, solver: str) -> Matching:
+    """The matching of largest total gain: closed form if nothing competes, else as the solver asks."""
+    if edges.disjoint:
+        return torch_matching.keep_gaining(gains, edges)
+    if solver == "auction":
+        return torch_matching.auction(gains, edges)
+    return torch_matching.on_host(gains, edges)
+
+
+@torch.no_grad()
+def match_frames(gains: Float[Tensor, "b n m"], edges: Edges, solver: str) -> Matching:
+    """The best matching of every frame, for gains from elsewhere."""
+    valid = torch_matching.on_device(edges, "valid", gains.device)
+    return match(gains.float().masked_fill(~valid, -torch.inf), edges, solver)

@@ -1,0 +1,1 @@
+"""Worlds to dream of."""

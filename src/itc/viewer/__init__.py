@@ -1,0 +1,1 @@
+"""Pictures of frames, dreams and where their tokens came from."""
