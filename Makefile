@@ -17,10 +17,10 @@ run: $(READY)
 	$(BIN)/itc demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -n 2 -m 'not slow'
 
 test-all: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -146,7 +146,7 @@ class TorchArrays:
         return all(array.numel() and array.device.type == "cpu" for array in arrays)
 
     def extremes(self, logits: Any, previous: Any, codes: int | None) -> Extremes:
-        tops = logits[..., :codes].amax(dim=-1)
+        tops, previous = logits[..., :codes].amax(dim=-1), previous.long()  # some dtypes have no minimum
         return (tops.min().item(), tops.max().item()), (int(previous.min()), int(previous.max()))
 
     def range(self, array: Any) -> tuple[float, float]:

@@ -40,9 +40,7 @@ class DecodeConfig:
         if self.noise == "edge" and self.affinity != "log":
             raise ValueError(f'noise="edge" needs affinity="log", got affinity={self.affinity!r}')
         if self.generate == "argmax" and self.noise != "none":
-            raise ValueError(
-                f'generate="argmax" needs noise="none", got noise={self.noise!r}: noise makes the generated token a sample'
-            )
+            raise ValueError(f'generate="argmax" needs noise="none", got noise={self.noise!r}: noise makes it a sample')
 
     @property
     def reach(self) -> int:

@@ -73,7 +73,7 @@ def mask(
     """Logits over the codes in use, at the configured temperature, with the largest of each cell at 0."""
     logits = logits.astype(jnp.float32)
     if codes is not None:
-        logits = jnp.where(jnp.arange(logits.shape[-1]) < codes, logits, -jnp.inf)
+        logits = jnp.where(jnp.arange(logits.shape[-1])[None] < codes, logits, -jnp.inf)
     # Shifted before noise is added, so that huge logits do not swallow it.
     logits = logits - logits.max(axis=-1, keepdims=True)
     return logits if config.temperature == 1 else logits / config.temperature
@@ -153,20 +153,17 @@ def _generate(logits, config, key, gumbel):
 def sample(key: Key, logits: Float32[Array, "n k"]) -> tuple[Int32[Array, " n"], Float32[Array, " n"]]:
     """One code per cell by its probability, from two uniforms instead of k Gumbels, and the logsumexp of the logits.
 
-    A cell whose logits are all −∞ has logsumexp −∞ and an arbitrary code.
+    Logits are at most 0. A cell whose codes are all impossible has logsumexp −∞ and an arbitrary code.
     """
     n, k = logits.shape
     logits = jnp.pad(logits, ((0, 0), (0, -k % SAMPLING_BLOCK)), constant_values=-jnp.inf)
     logits = logits.reshape(n, -1, SAMPLING_BLOCK)
-    top = logits.max(axis=(1, 2))
-    top = jnp.where(jnp.isfinite(top), top, 0.0)
     uniform = random.uniform(key, (2, n))
-    block_weights = jnp.exp(logits - top[:, None, None]).sum(axis=2)
+    block_weights = jnp.exp(logits).sum(axis=2)
     block = inverse_cdf(block_weights, uniform[0])
     in_block = jnp.take_along_axis(logits, block[:, None, None], axis=1)[:, 0]
-    code = inverse_cdf(jnp.exp(in_block - top[:, None]), uniform[1])
-    log_total = top + jnp.log(block_weights.sum(axis=1))
-    return jnp.minimum(block * SAMPLING_BLOCK + code, k - 1), log_total
+    code = inverse_cdf(jnp.exp(in_block), uniform[1])
+    return jnp.minimum(block * SAMPLING_BLOCK + code, k - 1), jnp.log(block_weights.sum(axis=1))
 
 
 def inverse_cdf(weights: Float32[Array, "n k"], uniform: Float32[Array, " n"]) -> Int32[Array, " n"]:
@@ -210,7 +207,6 @@ def match_frames(gains: Float[Array, "b n m"], edges: Edges, solver: str) -> Mat
 @jax.jit
 def extremes(logits: Float[Array, "*b n k"], previous: Integer[Array, "*b n"], codes: Int[Array, ""] | int | None):
     """Smallest and largest over cells of the largest logit in use, smallest and largest token."""
-    if codes is not None:
-        logits = jnp.where(jnp.arange(logits.shape[-1]) < codes, logits, -jnp.inf)
-    tops = logits.max(axis=-1)
+    in_use = True if codes is None else jnp.arange(logits.shape[-1]) < codes
+    tops = logits.max(axis=-1, where=jnp.broadcast_to(in_use, logits.shape), initial=-jnp.inf)
     return tops.min(), tops.max(), previous.min(), previous.max()

@@ -64,19 +64,20 @@ class _Seats(NamedTuple):
 def _bid(gains, edges: Edges) -> _Seats:
     """A few rounds in which every cell without a source bids for its best one, up to the worth of its second best."""
     n, m = gains.shape
-    cells, sources = jnp.arange(n, dtype=jnp.int32), jnp.asarray(edges.source)
+    cells, slots = jnp.arange(n, dtype=jnp.int32), jnp.arange(m, dtype=jnp.int32)[None]
+    sources = jnp.asarray(edges.source)
     of_source = jnp.asarray(edges.of_source)
 
     def bid(_, seats: _Seats) -> _Seats:
         worth = gains - seats.price[sources]
         best = worth.max(axis=1)
         edge = worth.argmax(axis=1)  # the first of equals: the nearest
-        second = jnp.where(jnp.arange(m) == edge[:, None], -jnp.inf, worth).max(axis=1, initial=0.0)
+        second = jnp.where(slots == edge[:, None], -jnp.inf, worth).max(axis=1, initial=0.0)
         raises = best - second
         target = jnp.take_along_axis(sources, edge[:, None], axis=1)[:, 0]
         # A bid that offers nothing more does not unseat anybody.
         bids = (seats.source < 0) & (best > 0) & ((raises > 0) | (seats.owner[target] < 0))
-        offer = jnp.where(bids[:, None] & (jnp.arange(m) == edge[:, None]), raises[:, None], -jnp.inf)
+        offer = jnp.where(bids[:, None] & (slots == edge[:, None]), raises[:, None], -jnp.inf)
         received = jnp.where(of_source >= 0, offer.ravel()[of_source], -jnp.inf)
         highest = received.max(axis=1)
         winner = jnp.take_along_axis(of_source, received.argmax(axis=1)[:, None], axis=1)[:, 0] // m
@@ -148,7 +149,9 @@ def _seat_the_rest(seats: _Seats, gains, edges: Edges):
 
         unscanned = jnp.where(now.scanned, jnp.inf, reached_at)
         nearest = unscanned.min()
-        pick = ((unscanned == nearest) * (1 + (owner < 0))).argmax().astype(jnp.int32)
+        at_nearest = unscanned == nearest
+        # Among equals, one that nobody holds.
+        pick = (at_nearest.astype(jnp.int8) + (at_nearest & (owner < 0)).astype(jnp.int8)).argmax().astype(jnp.int32)
         giving_up = now.cell_at + now.profit
         gives_up = giving_up.min() <= nearest
         ends = gives_up | (owner[pick] < 0)
@@ -184,7 +187,7 @@ def _seat_the_rest(seats: _Seats, gains, edges: Edges):
         afresh = start(seats, now.profit, now.waiting & (cells != now.mover))
         return _choose(now.mover == now.root, afresh, onward)
 
-    profit = jnp.maximum(0.0, (full - seats.price).max(axis=1, initial=0.0))
+    profit = jnp.maximum(0.0, (full - seats.price[None]).max(axis=1, initial=0.0))
     search = start(seats, profit, (seats.source < 0) & (profit > 0))
     search = lax.while_loop(
         lambda now: now.waiting.any(), lambda now: _choose(now.mover >= 0, move(now), grow(now)), search

@@ -82,7 +82,7 @@ def _sinkhorn_epsilon(copy_cost, wildcard_cost, edges: Edges, config: DecodeConf
     if not config.sinkhorn_relative:
         return jnp.float32(config.sinkhorn_epsilon)
     n, s = len(edges.source), edges.sources
-    forbidden_copies = n * s - allowed.sum()
+    forbidden_copies = n * s - allowed.sum(dtype=jnp.float32)
     forbidden = (
         (forbidden_copies, FORBIDDEN_COPY_COST * config.distance_cost),
         (n * n - n, FORBIDDEN_WILDCARD_COST),
@@ -107,12 +107,12 @@ def round_plan(
     def claims(plan):
         best = plan.max(axis=1)
         copies = best >= wildcard_plan  # sources come before wildcards in the dense matrix: they win ties
-        return (jnp.arange(m) == plan.argmax(axis=1)[:, None]) & copies[:, None] & (best > -jnp.inf)[:, None]
+        return (jnp.arange(m)[None] == plan.argmax(axis=1)[:, None]) & copies[:, None] & (best > -jnp.inf)[:, None]
 
     def losers(plan):
         claimed = jnp.where(claims(plan), plan, -jnp.inf).ravel()
         rivals = jnp.where(of_source >= 0, claimed[of_source], -jnp.inf)
-        lost = (jnp.arange(rivals.shape[1]) != rivals.argmax(axis=1)[:, None]) & (rivals > -jnp.inf)
+        lost = (jnp.arange(rivals.shape[1])[None] != rivals.argmax(axis=1)[:, None]) & (rivals > -jnp.inf)
         # Scatter back; position n·m swallows the padding.
         flat = jnp.zeros(copy_plan.size + 1, bool)
         return flat.at[jnp.where(of_source >= 0, of_source, copy_plan.size)].set(lost)[:-1].reshape(plan.shape)
@@ -124,7 +124,7 @@ def round_plan(
             _without(losers, copy_plan),
         )
     final = claims(copy_plan)
-    return jnp.where(final.any(axis=1), (final * jnp.asarray(edges.source)).sum(axis=1), -1)
+    return jnp.where(final, jnp.asarray(edges.source), -1).max(axis=1)
 
 
 def _without(losers, plan):

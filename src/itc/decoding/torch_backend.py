@@ -37,6 +37,7 @@ def decode(
 ) -> Decoded:
     """Decode every frame of a batch."""
     held_by = previous.long()
+    gumbel = None if gumbel is None else gumbel.float()
     logits = mask(logits, config, codes)
     if config.solver == "none" or len(logits) == 0:
         nothing = torch.zeros(len(logits), device=logits.device)
@@ -85,7 +86,7 @@ def scores(
     if config.noise == "cell":
         if config.affinity == "log":
             logits = logits.log_softmax(dim=-1)
-        logits = logits + (draw_gumbel(key, logits.shape, logits.device) if gumbel is None else gumbel.float())
+        logits = logits + gumbel if gumbel is not None else draw_gumbel(key, logits.shape, logits.device).add_(logits)
         best, token = logits.max(dim=-1)
     else:
         best, token = logits.amax(dim=-1), _generate(logits, config, key, gumbel)
@@ -131,14 +132,16 @@ def edge_scores(key: torch.Generator | None, logits: Float32[Tensor, "b n k"], h
 
 
 def draw_gumbel(key: torch.Generator | None, shape: torch.Size, device: torch.device) -> Float32[Tensor, "..."]:
-    return torch.empty(shape, device=device).exponential_(generator=key).log_().neg_()
+    """−ln(−ln U), in place, and from uniforms: PyTorch draws exponentials several times more slowly on a CPU."""
+    uniform = torch.rand(shape, generator=key, device=device).clamp_(min=torch.finfo(torch.float32).tiny)
+    return uniform.log_().neg_().log_().neg_()
 
 
 def _generate(logits, config, key, gumbel):
     """The most likely code of each cell, or a sample from each cell on its own."""
     if config.generate == "argmax":
         return logits.argmax(dim=-1)
-    return sample(key, logits)[0] if gumbel is None else (logits + gumbel.float()).argmax(dim=-1)
+    return sample(key, logits)[0] if gumbel is None else (logits + gumbel).argmax(dim=-1)
 
 
 def sample(
@@ -146,21 +149,19 @@ def sample(
 ) -> tuple[Int64[Tensor, "b n"], Float32[Tensor, "b n"]]:
     """One code per cell by its probability, from two uniforms instead of k Gumbels, and the logsumexp of the logits.
 
-    A cell whose logits are all −∞ has logsumexp −∞ and an arbitrary code.
+    Logits are at most 0. A cell whose codes are all impossible has logsumexp −∞ and an arbitrary code.
     """
     b, n, k = logits.shape
+    blocks = -(-k // SAMPLING_BLOCK)
     if k % SAMPLING_BLOCK:
         logits = torch.nn.functional.pad(logits, (0, -k % SAMPLING_BLOCK), value=-torch.inf)
-    logits = logits.view(b, n, -1, SAMPLING_BLOCK)
-    top = logits.amax(dim=(2, 3))
-    top = torch.where(top.isfinite(), top, 0.0)
+    logits = logits.view(b, n, blocks, SAMPLING_BLOCK)
     uniform = torch.rand((2, b, n), generator=key, device=logits.device)
-    block_weights = (logits - top[..., None, None]).exp_().sum(dim=-1)
+    block_weights = logits.exp().sum(dim=-1)
     block = inverse_cdf(block_weights, uniform[0])
     in_block = logits.gather(2, block[..., None, None].expand(b, n, 1, SAMPLING_BLOCK))[:, :, 0]
-    code = inverse_cdf((in_block - top[..., None]).exp(), uniform[1])
-    log_total = top + block_weights.sum(dim=-1).log()
-    return (block * SAMPLING_BLOCK + code).clamp(max=k - 1), log_total
+    code = inverse_cdf(in_block.exp(), uniform[1])
+    return (block * SAMPLING_BLOCK + code).clamp(max=k - 1), block_weights.sum(dim=-1).log()
 
 
 def inverse_cdf(weights: Float32[Tensor, "b n k"], uniform: Float32[Tensor, "b n"]) -> Int64[Tensor, "b n"]:

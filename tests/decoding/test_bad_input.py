@@ -1,0 +1,190 @@
+"""Bad input: a ValueError that names the argument, what was given and what is expected."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from problems import LIBRARIES
+
+import itc
+
+KEYS = {"numpy": lambda: np.random.default_rng(0), "jax": lambda: jax.random.key(0), "torch": torch.Generator}
+N, K = 12, 5
+
+
+def call(library: str, **changes):
+    convert = LIBRARIES[library]
+    arguments = {
+        "logits": np.zeros((2, N, K), np.float32),
+        "previous": np.zeros((2, N), np.int32),
+        "grid": (4, 3),
+        "config": itc.PRESETS["conserving"],
+        "key": KEYS[library](),
+        **changes,
+    }
+    arguments = {name: convert(x) if isinstance(x, np.ndarray) else x for name, x in arguments.items()}
+    return itc.decode(arguments.pop("logits"), arguments.pop("previous"), **arguments)
+
+
+def logits_with(value: float, where=np.s_[1, 3, 2]) -> np.ndarray:
+    logits = np.zeros((2, N, K), np.float32)
+    logits[where] = value
+    return logits
+
+
+BAD = {
+    "logits of one dimension": (
+        {"logits": np.zeros(N, np.float32)},
+        r"logits must have shape \(…, n, k\), got \(12,\)",
+    ),
+    "integer logits": ({"logits": np.zeros((2, N, K), np.int32)}, "logits must be floating point, got dtype .*int32"),
+    "no codes": ({"logits": np.zeros((2, N, 0), np.float32)}, "logits must have at least one token and one code"),
+    "NaN logits": ({"logits": logits_with(np.nan)}, "logits contain NaN"),
+    "infinite logits": ({"logits": logits_with(np.inf)}, r"logits contain \+inf"),
+    "a cell without codes": (
+        {"logits": logits_with(-np.inf, np.s_[1, 3])},
+        "logits leave some cell without a possible",
+    ),
+    "float tokens": (
+        {"previous": np.zeros((2, N), np.float32)},
+        "previous must hold integer tokens, got dtype .*float32",
+    ),
+    "too few frames before": (
+        {"previous": np.zeros((1, N), np.int32)},
+        r"previous must have shape \(2, 12\).*got \(1, 12\)",
+    ),
+    "too few tokens before": (
+        {"previous": np.zeros((2, 9), np.int32)},
+        r"previous must have shape \(2, 12\).*got \(2, 9\)",
+    ),
+    "tokens beyond the codes": (
+        {"previous": np.full((2, N), K, np.int32)},
+        r"previous must hold tokens in 0\.\.4, got 5\.\.5",
+    ),
+    "negative tokens": ({"previous": np.full((2, N), -1, np.int32)}, r"previous must hold tokens in 0\.\.4, got -1"),
+    "a grid of another size": ({"grid": (3, 3)}, "grid 3×3 has 9 cells, but logits have 12 tokens"),
+    "a negative grid": ({"grid": (-4, -3)}, "grid -4×-3"),
+    "a grid that is none": ({"grid": 12}, r"grid must be \(rows, columns\), got 12"),
+    "a grid of three": ({"grid": (2, 2, 3)}, r"grid must be \(rows, columns\), got \(2, 2, 3\)"),
+    "a config by name": ({"config": "paper"}, "config must be a DecodeConfig.*got str 'paper'"),
+    "no key": ({"key": None}, "key is missing"),
+    "a key of another kind": ({"key": 3}, "key must be .*got int 3"),
+    "gumbel of another shape": (
+        {"key": None, "gumbel": np.zeros((2, N, 4), np.float32)},
+        r"gumbel must have the shape of logits, \(2, 12, 5\), got \(2, 12, 4\)",
+    ),
+    "gumbel beside a key": ({"gumbel": np.zeros((2, N, K), np.float32)}, "gumbel takes the place of key"),
+    "gumbel with edge noise": (
+        {
+            "key": None,
+            "gumbel": np.zeros((2, N, K), np.float32),
+            "config": itc.DecodeConfig(affinity="log", noise="edge"),
+        },
+        'gumbel is noise per cell and code; with noise="edge" pass key',
+    ),
+    "all codes masked": ({"codes": 0}, "codes must be between 1 and the 5 codes of logits, got 0"),
+    "more codes than logits": ({"codes": 6}, "codes must be between 1 and the 5 codes of logits, got 6"),
+    "half a code": ({"codes": 2.5}, "codes must be an integer, got float 2.5"),
+    "codes in use all impossible": (
+        {"logits": logits_with(-np.inf, np.s_[..., :2]), "codes": 2},
+        "without a possible code",
+    ),
+    "copyable of another shape": ({"copyable": np.ones((3, 4), bool)}, r"copyable must have shape \(12,\) or \(4, 3\)"),
+    "copyable as integers": ({"copyable": np.ones(N, np.int32)}, "copyable must be boolean, got dtype .*int32"),
+    "done of another shape": (
+        {"done": np.zeros(3, bool)},
+        r"done must have shape \(2,\), one for each frame, got \(3,\)",
+    ),
+    "done as integers": ({"done": np.zeros(2, np.int32)}, "done must be boolean, got dtype .*int32"),
+    "logits of no library": ({"logits": "logits"}, "logits must be a NumPy, JAX or PyTorch array, got str"),
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("what", BAD)
+def test_bad_input_is_named(library, what):
+    changes, message = BAD[what]
+    with pytest.raises(ValueError, match=message):
+        call(library, **changes)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_good_input_passes(library):
+    """The base of the cases above is good, and so are −inf, an unused NaN, and both shapes of copyable."""
+    call(library)
+    call(library, logits=logits_with(-np.inf, np.s_[..., 1:]))
+    call(library, logits=logits_with(np.nan, np.s_[..., 4]), codes=4)
+    call(library, copyable=np.ones(N, bool))
+    call(library, copyable=np.ones((4, 3), bool))
+    call(library, key=None, config=itc.PRESETS["argmax"])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_dtype_too_small_for_the_codes(library):
+    with pytest.raises(
+        ValueError, match=r"previous has dtype .*int8, which holds tokens up to 127, but logits have 300"
+    ):
+        call(library, logits=np.zeros((2, N, 300), np.float32), previous=np.zeros((2, N), np.int8))
+
+
+def test_shapes_are_checked_under_jit_too():
+    with pytest.raises(ValueError, match="grid 3×3 has 9 cells"):
+        jax.jit(lambda x: itc.decode(x, jnp.zeros((N,), jnp.int32), grid=(3, 3), key=jax.random.key(0)))(
+            jnp.zeros((N, K))
+        )
+
+
+def test_a_batch_of_keys_is_refused():
+    with pytest.raises(ValueError, match="key must be a JAX random key"):
+        call("jax", key=jax.random.split(jax.random.key(0), 2))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("distance_cost", -0.1, "distance_cost must be at least 0, got -0.1"),
+        ("wildcard_cost", -1, "wildcard_cost must be at least 0, got -1"),
+        ("wildcard_cost", float("nan"), "wildcard_cost must be finite, got nan"),
+        ("wildcard_cost", "4", "wildcard_cost must be a number, got '4'"),
+        ("max_distance", 2.5, "max_distance must be an integer, got 2.5"),
+        ("max_distance", True, "max_distance must be an integer, got True"),
+        ("max_distance", -1, "max_distance must be at least 0, got -1"),
+        ("temperature", 0.0, "temperature must be greater than 0, got 0.0"),
+        ("affinity", "logit", "affinity must be one of 'probability', 'log', got 'logit'"),
+        ("solver", "greedy", "solver must be one of 'exact', 'auction', 'sinkhorn', 'none', got 'greedy'"),
+        ("noise", None, "noise must be one of 'cell', 'edge', 'none', got None"),
+        ("noise", "edge", 'noise="edge" needs affinity="log"'),
+        ("generate", "argmax", 'generate="argmax" needs noise="none"'),
+        ("sinkhorn_epsilon", 0.0, "sinkhorn_epsilon must be greater than 0"),
+        ("sinkhorn_iterations", 0, "sinkhorn_iterations must be at least 1"),
+        ("sinkhorn_relative", 1, "sinkhorn_relative must be True or False, got 1"),
+    ],
+)
+def test_bad_config_is_named(field, value, message):
+    with pytest.raises(ValueError, match=message):
+        itc.DecodeConfig(**{field: value})
+
+
+def test_the_config_is_frozen():
+    with pytest.raises(AttributeError):
+        itc.PRESETS["paper"].solver = "none"
+    with pytest.raises(TypeError):
+        itc.PRESETS["mine"] = itc.DecodeConfig()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_bad_gains_are_named(library):
+    convert, edges = LIBRARIES[library], itc.grid_edges((2, 2), 1)
+    good = np.zeros((4, 5), np.float32)
+    for gains, arguments, message in [
+        (good[:3], (edges,), r"gains must have shape \(…, 4, 5\) to match edges, got \(3, 5\)"),
+        (good.astype(np.int32), (edges,), "gains must be floating point"),
+        (good * np.nan, (edges,), "gains must not contain NaN"),
+        (good + np.inf, (edges,), r"gains must not contain NaN or \+inf"),
+        (good, ((2, 2),), "edges must be Edges.*got tuple"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            itc.match(convert(gains), *arguments)
+    with pytest.raises(ValueError, match="solver must be 'exact' or 'auction', got 'sinkhorn'"):
+        itc.match(convert(good), edges, solver="sinkhorn")

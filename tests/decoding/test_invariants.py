@@ -1,0 +1,172 @@
+"""What holds for every decoder, whatever the logits."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import KINDS, LIBRARIES, SHAPES, make_problem
+
+import itc
+
+ONE_TO_ONE = {name: config for name, config in itc.PRESETS.items() if config.sinkhorn_rounding == "one-to-one"}
+EDGE = itc.DecodeConfig(distance_cost=0.1, wildcard_cost=8.0, affinity="log", noise="edge")
+SEEDED = {"numpy": np.random.default_rng, "jax": jax.random.key, "torch": lambda s: torch.Generator().manual_seed(s)}
+
+
+def decode(problem, library, config, seed=0, **changes):
+    convert = LIBRARIES[library]
+    keywords = {"codes": problem.codes, "copyable": problem.copyable, "done": problem.done, **changes}
+    keywords = {name: convert(x) if isinstance(x, np.ndarray) else x for name, x in keywords.items()}
+    answer = itc.decode(
+        convert(problem.logits),
+        convert(problem.previous),
+        grid=problem.grid,
+        config=config,
+        key=SEEDED[library](seed),
+        **keywords,
+    )
+    return itc.Decoded(*(np.asarray(part) for part in answer))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("name", [*ONE_TO_ONE, "edge"])
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(shape=st.sampled_from(SHAPES[2:]), kind=st.sampled_from(KINDS), seed=st.integers(0, 10**6))
+def test_each_source_once_nothing_outside_copyable_nothing_after_done(library, name, shape, kind, seed):
+    problem = make_problem(shape, kind, seed)
+    config = replace({**ONE_TO_ONE, "edge": EDGE}[name], sinkhorn_iterations=20)
+    answer = decode(problem, library, config, seed)
+    for b, source in enumerate(answer.source):
+        copied = source[source >= 0]
+        assert len(set(copied)) == len(copied)
+        kept = source >= 0
+        np.testing.assert_array_equal(answer.tokens[b][kept], problem.previous[b][source[kept]])
+    assert (answer.source[:, ~problem.copyable] == -1).all()
+    assert (answer.source[problem.done] == -1).all()
+    if problem.codes is not None:
+        generated = answer.tokens[answer.source < 0]
+        assert (generated < problem.codes).all()
+    assert answer.tokens.dtype == problem.previous.dtype
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_cell_that_is_not_copyable_takes_no_source_away(library):
+    """Two cells want the token of the one between them; the one that may not copy must not compete."""
+    previous, logits = np.array([[0, 1, 0]]), np.zeros((1, 3, 3), np.float32)
+    logits[0, :, 2] = 5.0
+    logits[0, [0, 2], 1] = [50.0, 4.0]  # cell 0 wants it more
+    config = replace(itc.PRESETS["conserving"], noise="none", generate="argmax")
+    arguments = [LIBRARIES[library](array) for array in (logits, previous)]
+    free = itc.decode(*arguments, grid=(1, 3), config=config)
+    assert np.asarray(free.source)[0, 0] == 1
+    restricted = itc.decode(
+        *arguments, grid=(1, 3), config=config, copyable=LIBRARIES[library](np.array([False, True, True]))
+    )
+    np.testing.assert_array_equal(np.asarray(restricted.source)[0], [-1, -1, 1])
+    np.testing.assert_array_equal(np.asarray(restricted.tokens)[0], [1, 2, 1])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("name", itc.PRESETS)
+def test_given_its_noise_a_frame_does_not_depend_on_its_batch(library, name):
+    problem = make_problem(SHAPES[4], "confident", seed=7)
+    config = replace(itc.PRESETS[name], sinkhorn_iterations=30)
+    together = problem.decode(library, config)
+    for b in range(len(problem.logits)):
+        one = slice(b, b + 1)
+        alone = replace(
+            problem,
+            logits=problem.logits[one],
+            previous=problem.previous[one],
+            gumbel=problem.gumbel[one],
+            done=problem.done[one],
+        ).decode(library, config)
+        for part, of_batch in zip(alone, together, strict=True):
+            np.testing.assert_array_equal(part[0], of_batch[b])
+
+
+@pytest.mark.parametrize("name", [*itc.PRESETS, "edge"])
+def test_given_the_key_a_jax_frame_does_not_depend_on_its_batch(name):
+    problem = make_problem(SHAPES[4], "confident", seed=8)
+    config = replace({**itc.PRESETS, "edge": EDGE}[name], sinkhorn_iterations=30)
+    together = decode(problem, "jax", config)
+    first = replace(problem, logits=problem.logits[:1], previous=problem.previous[:1], done=problem.done[:1])
+    other_mates = replace(problem, logits=np.concatenate([problem.logits[:1], problem.logits[:0:-1]]))
+    for changed in (first, other_mates):
+        for part, of_batch in zip(decode(changed, "jax", config), together, strict=True):
+            np.testing.assert_array_equal(part[0], of_batch[0])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("lead", [(), (2,), (2, 3)])
+def test_any_leading_shape(library, lead):
+    problem = make_problem(SHAPES[3], "confident", seed=1, batch=6, masks=False)
+    count = int(np.prod(lead))
+    flat = [array[:count] for array in (problem.logits, problem.previous, problem.gumbel)]
+    shaped = [LIBRARIES[library](array.reshape(*lead, *array.shape[1:])) for array in flat]
+    config = itc.PRESETS["conserving"]
+    answer = itc.decode(
+        shaped[0],
+        shaped[1],
+        grid=problem.grid,
+        config=config,
+        gumbel=shaped[2],
+        done=LIBRARIES[library](np.zeros(lead, bool)),
+    )
+    assert tuple(answer.tokens.shape) == tuple(answer.source.shape) == (*lead, 12)
+    assert tuple(answer.value.shape) == tuple(answer.gap.shape) == lead
+    expected = replace(problem, logits=flat[0], previous=flat[1], gumbel=flat[2]).decode("numpy", config)
+    np.testing.assert_array_equal(np.asarray(answer.source).reshape(-1, 12), expected.source)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("name", itc.PRESETS)
+def test_an_empty_batch_is_an_empty_answer(library, name):
+    convert = LIBRARIES[library]
+    answer = itc.decode(
+        convert(np.zeros((0, 12, 7), np.float32)),
+        convert(np.zeros((0, 12), np.int32)),
+        grid=(4, 3),
+        config=itc.PRESETS[name],
+        key=SEEDED[library](0),
+    )
+    assert tuple(answer.tokens.shape) == (0, 12)
+    assert tuple(answer.value.shape) == (0,)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64", "uint32"])
+def test_any_integer_dtype(library, dtype):
+    problem = make_problem(SHAPES[3], "confident", seed=1)
+    expected = problem.decode(library, itc.PRESETS["conserving"])
+    answer = replace(problem, previous=problem.previous.astype(dtype)).decode(library, itc.PRESETS["conserving"])
+    narrowed = {"int64": "int32"}.get(dtype, dtype) if library == "jax" else dtype  # JAX without 64 bits
+    assert answer.tokens.dtype == narrowed
+    np.testing.assert_array_equal(answer.tokens, expected.tokens)
+
+
+@pytest.mark.parametrize(("library", "dtype"), [("numpy", "float16"), ("jax", "float16"), ("jax", "bfloat16")])
+@pytest.mark.parametrize("name", ["paper", "conserving"])
+def test_half_precision_is_computed_in_float32(library, dtype, name):
+    problem = make_problem(SHAPES[3], "confident", seed=1)
+    rounded = jnp.asarray(problem.logits).astype(dtype)
+    exact = replace(problem, logits=np.asarray(rounded.astype(jnp.float32)))
+    half = replace(problem, logits=np.asarray(rounded)).decode(library, itc.PRESETS[name])
+    np.testing.assert_array_equal(half.source, exact.decode(library, itc.PRESETS[name]).source)
+    assert half.value.dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_in_torch(dtype):
+    problem = make_problem(SHAPES[3], "confident", seed=1, masks=False)
+    logits = torch.from_numpy(problem.logits).to(dtype)
+    keywords = {"grid": problem.grid, "config": itc.PRESETS["conserving"], "gumbel": torch.from_numpy(problem.gumbel)}
+    half = itc.decode(logits, torch.from_numpy(problem.previous), **keywords)
+    full = itc.decode(logits.float(), torch.from_numpy(problem.previous), **keywords)
+    assert torch.equal(half.source, full.source)
+    assert half.value.dtype == torch.float32
