@@ -48,7 +48,7 @@ class Problem:
     def gains(self, config: itc.DecodeConfig, frame: int) -> tuple[np.ndarray, reference.Scores]:
         """The reference's gains of one frame, over all edges within `max_distance`, and its scores."""
         edges = itc.grid_edges(self.grid, config.max_distance)
-        log_p = reference.mask(self.logits[frame], config, self.codes)
+        log_p = reference.log_probabilities(self.logits[frame], config, self.codes)
         found = reference.scores(log_p, self.previous[frame], edges, config, self.gumbel[frame].astype(np.float64))
         allowed = edges.valid & np.isfinite(found.copy)
         if self.copyable is not None:
@@ -98,7 +98,7 @@ def assert_valid(problem: Problem, config: itc.DecodeConfig, answer: itc.Decoded
     for b, (tokens, source) in enumerate(zip(answer.tokens, answer.source, strict=True)):
         copied = np.flatnonzero(source >= 0)
         assert len(set(source[copied])) == len(copied), "a source was used twice"
-        gains, found = problem.gains(config, b)
+        gains, _ = problem.gains(config, b)
         total = 0.0
         for j in copied:
             assert tokens[j] == problem.previous[b, source[j]]
@@ -108,11 +108,10 @@ def assert_valid(problem: Problem, config: itc.DecodeConfig, answer: itc.Decoded
             assert gain > -1e-6, "a copy that is not allowed or gains nothing"
             total += gain
         np.testing.assert_allclose(answer.value[b], total, rtol=1e-5, atol=1e-5)
-        noisy = reference.mask(problem.logits[b], config, problem.codes)
+        noisy = reference.log_probabilities(problem.logits[b], config, problem.codes)
         noisy = noisy if config.generate == "argmax" else noisy + problem.gumbel[b]
         for j in np.flatnonzero(source < 0):
             assert noisy[j, tokens[j]] >= noisy[j].max() - 1e-5
-        del found
 
 
 def margin(gains: np.ndarray, edges: itc.Edges) -> tuple[np.ndarray, float]:

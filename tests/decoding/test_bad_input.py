@@ -66,6 +66,7 @@ BAD = {
     "a grid of another size": ({"grid": (3, 3)}, "grid 3×3 has 9 cells, but logits have 12 tokens"),
     "a negative grid": ({"grid": (-4, -3)}, "grid -4×-3"),
     "a grid that is none": ({"grid": 12}, r"grid must be \(rows, columns\), got 12"),
+    "a grid of fractions": ({"grid": (4.9, 3.2)}, r"grid must be \(rows, columns\), got \(4.9, 3.2\)"),
     "a grid of three": ({"grid": (2, 2, 3)}, r"grid must be \(rows, columns\), got \(2, 2, 3\)"),
     "a config by name": ({"config": "paper"}, "config must be a DecodeConfig.*got str 'paper'"),
     "no key": ({"key": None}, "key is missing"),
@@ -74,6 +75,11 @@ BAD = {
         {"key": None, "gumbel": np.zeros((2, N, 4), np.float32)},
         r"gumbel must have the shape of logits, \(2, 12, 5\), got \(2, 12, 4\)",
     ),
+    "gumbel of integers": (
+        {"key": None, "gumbel": np.zeros((2, N, K), np.int32)},
+        "gumbel must be floating point, got",
+    ),
+    "gumbel with NaN": ({"key": None, "gumbel": logits_with(np.nan)}, "gumbel must not contain NaN"),
     "gumbel beside a key": ({"gumbel": np.zeros((2, N, K), np.float32)}, "gumbel takes the place of key"),
     "gumbel with edge noise": (
         {
@@ -85,6 +91,7 @@ BAD = {
     ),
     "all codes masked": ({"codes": 0}, "codes must be between 1 and the 5 codes of logits, got 0"),
     "more codes than logits": ({"codes": 6}, "codes must be between 1 and the 5 codes of logits, got 6"),
+    "a truth of codes": ({"codes": True}, "codes must be an integer, got bool True"),
     "half a code": ({"codes": 2.5}, "codes must be an integer, got float 2.5"),
     "codes in use all impossible": (
         {"logits": logits_with(-np.inf, np.s_[..., :2]), "codes": 2},
@@ -123,7 +130,7 @@ def test_good_input_passes(library):
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_dtype_too_small_for_the_codes(library):
     with pytest.raises(
-        ValueError, match=r"previous has dtype .*int8, which holds tokens up to 127, but logits have 300"
+        ValueError, match=r"previous has dtype .*int8, which holds tokens up to 127, but 300 codes are in use"
     ):
         call(library, logits=np.zeros((2, N, 300), np.float32), previous=np.zeros((2, N), np.int8))
 
@@ -147,6 +154,7 @@ def test_a_batch_of_keys_is_refused():
         ("wildcard_cost", -1, "wildcard_cost must be at least 0, got -1"),
         ("wildcard_cost", float("nan"), "wildcard_cost must be finite, got nan"),
         ("wildcard_cost", "4", "wildcard_cost must be a number, got '4'"),
+        ("wildcard_cost", 1e39, r"wildcard_cost must be at most 10000, got 1e\+39"),
         ("max_distance", 2.5, "max_distance must be an integer, got 2.5"),
         ("max_distance", True, "max_distance must be an integer, got True"),
         ("max_distance", -1, "max_distance must be at least 0, got -1"),
@@ -166,6 +174,13 @@ def test_bad_config_is_named(field, value, message):
         itc.DecodeConfig(**{field: value})
 
 
+def test_numbers_from_numpy_become_plain_ones():
+    """What a sweep over np.linspace hands over."""
+    config = itc.DecodeConfig(distance_cost=np.float32(0.5), max_distance=np.int64(4), wildcard_cost=1)
+    assert config == itc.DecodeConfig(distance_cost=0.5, max_distance=4, wildcard_cost=1.0)
+    assert [type(x) for x in (config.distance_cost, config.max_distance, config.wildcard_cost)] == [float, int, float]
+
+
 def test_the_config_is_frozen():
     with pytest.raises(AttributeError):
         itc.PRESETS["paper"].solver = "none"
@@ -176,9 +191,9 @@ def test_the_config_is_frozen():
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_bad_gains_are_named(library):
     convert, edges = LIBRARIES[library], itc.grid_edges((2, 2), 1)
-    good = np.zeros((4, 5), np.float32)
+    good = np.zeros((4, 3), np.float32)
     for gains, arguments, message in [
-        (good[:3], (edges,), r"gains must have shape \(…, 4, 5\) to match edges, got \(3, 5\)"),
+        (good[:3], (edges,), r"gains must have shape \(…, 4, 3\) to match edges, got \(3, 3\)"),
         (good.astype(np.int32), (edges,), "gains must be floating point"),
         (good * np.nan, (edges,), "gains must not contain NaN"),
         (good + np.inf, (edges,), r"gains must not contain NaN or \+inf"),

@@ -18,7 +18,9 @@ def test_edges_are_all_pairs_within_the_distance(grid, max_distance):
         found = {int(i): float(d) for i, d in zip(edges.source[j], edges.distance[j], strict=True) if i >= 0}
         assert found == expected
         assert edges.source[j, 0] == j, "the cell itself comes first"
-    assert (np.diff(np.where(edges.valid, edges.distance, 0).max(axis=0)) >= 0).all(), "nearest first"
+        distances = edges.distance[j][edges.valid[j]]
+        assert (np.diff(distances) >= 0).all(), "nearest first"
+    assert edges.source.shape[1] <= len(cells)
 
 
 def test_thirteen_edges_reach_a_cell_at_the_published_cap():
@@ -40,11 +42,25 @@ def test_only_edges_that_never_compete_are_disjoint():
     assert itc.all_edges(1, 1).disjoint
 
 
+def test_tables_cannot_be_written_to():
+    with pytest.raises(ValueError, match="read-only"):
+        itc.grid_edges((2, 2), 1).source[0, 0] = 3
+
+
+def test_bad_grids_are_named():
+    with pytest.raises(ValueError, match="grid must have at least one row and one column, got 0×3"):
+        itc.grid_edges((0, 3), 1)
+    with pytest.raises(ValueError, match="max_distance must be at least 0, got -1"):
+        itc.grid_edges((3, 3), -1)
+
+
 def test_bad_tables_are_named():
     zeros = np.zeros((2, 2), np.float32)
     with pytest.raises(ValueError, match="names the same source twice"):
         itc.Edges(np.array([[0, 0], [1, -1]], np.int32), zeros, 2)
     with pytest.raises(ValueError, match=r"sources must lie in −1\.\.1"):
         itc.Edges(np.array([[0, 2], [1, -1]], np.int32), zeros, 2)
+    with pytest.raises(ValueError, match="at least one destination and one edge"):
+        itc.all_edges(3, 0)
     with pytest.raises(ValueError, match="same shape"):
         itc.Edges(np.array([[0, 1]], np.int32), zeros[:, :1], 2)

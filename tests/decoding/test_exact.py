@@ -127,6 +127,34 @@ def test_match_on_gains_of_ones_own(library, solver):
         assert len(set(taken)) == len(taken)
 
 
+@pytest.mark.parametrize("library", ["jax", "torch"])
+def test_the_auctions_gap_is_honest(library, monkeypatch):
+    """Stopped after a few steps, the auction is not optimal, says so, and its matching is still valid."""
+    from problems import LIBRARIES
+
+    rng = np.random.default_rng(0)
+    gains = rng.random((4, 30, 30)).astype(np.float32)
+    optimum = itc.match(gains, itc.all_edges(30, 30)).value
+    monkeypatch.setattr(itc.Edges, "most_steps", 3)
+    edges = itc.Edges(np.tile(np.arange(30), (30, 1)), np.zeros((30, 30)), 30)  # new, so that it is compiled anew
+    stopped = itc.match(LIBRARIES[library](gains), edges, solver="auction")
+    source, value, gap = (np.asarray(part) for part in stopped)
+    assert (value < optimum - 0.01).any()
+    assert (value + gap >= optimum - 1e-4).all()
+    for of_frame in source:
+        taken = of_frame[of_frame >= 0]
+        assert len(set(taken)) == len(taken)
+
+
+@pytest.mark.parametrize("library", ["jax", "torch"])
+def test_gains_too_large_for_float32_end_and_are_admitted(library):
+    from problems import LIBRARIES
+
+    gains = np.full((8, 5), 3e38, np.float32)
+    found = itc.match(LIBRARIES[library](gains), itc.all_edges(8, 5), solver="auction")
+    assert float(found.gap) == np.inf
+
+
 @pytest.mark.parametrize(("library", "solver"), EXACT)
 def test_a_region_of_equal_tokens_is_solved_exactly(library, solver):
     """Price wars are fought over equal tokens: half of them missing, no distance cost, everybody wants the rest."""

@@ -95,11 +95,11 @@ def test_given_the_key_a_jax_frame_does_not_depend_on_its_batch(name):
     problem = make_problem(SHAPES[4], "confident", seed=8)
     config = replace({**itc.PRESETS, "edge": EDGE}[name], sinkhorn_iterations=30)
     together = decode(problem, "jax", config)
-    first = replace(problem, logits=problem.logits[:1], previous=problem.previous[:1], done=problem.done[:1])
-    other_mates = replace(problem, logits=np.concatenate([problem.logits[:1], problem.logits[:0:-1]]))
-    for changed in (first, other_mates):
+    first_two = replace(problem, logits=problem.logits[:2], previous=problem.previous[:2], done=problem.done[:2])
+    another_last = replace(problem, logits=np.concatenate([problem.logits[:2], problem.logits[:1]]))
+    for changed in (first_two, another_last):
         for part, of_batch in zip(decode(changed, "jax", config), together, strict=True):
-            np.testing.assert_array_equal(part[0], of_batch[0])
+            np.testing.assert_array_equal(part[:2], of_batch[:2])
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

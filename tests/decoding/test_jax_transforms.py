@@ -1,5 +1,8 @@
 """The decoder inside JAX programs."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import jax
@@ -64,6 +67,62 @@ def test_a_scan_of_a_thousand_steps_does_not_hang(problem, solver):
     assert np.isfinite(values).all()
 
 
+def test_arrays_that_a_traced_function_closes_over(problem):
+    """Their values are there to be checked, although the key's are not."""
+    logits, previous = jnp.asarray(problem.logits), jnp.asarray(problem.previous)
+    closed_over = jax.jit(lambda key: decode(logits, previous, key).tokens)
+    np.testing.assert_array_equal(closed_over(jax.random.key(5)), decode(logits, previous, jax.random.key(5)).tokens)
+    spoilt = logits * jnp.nan
+    with pytest.raises(ValueError, match="logits contain NaN"):
+        jax.jit(lambda key: decode(spoilt, previous, key).tokens)(jax.random.key(5))
+    edges = itc.grid_edges(GRID, 1)
+    gains = jnp.ones(edges.source.shape)
+    assert jax.jit(lambda: itc.match(gains, edges).value)() == 30
+
+
+def test_with_64_bits_enabled_too():
+    """Answers stay float32 whatever the logits, and every preset runs, by key and by gumbel."""
+    code = """
+import dataclasses, jax, jax.numpy as jnp, itc
+logits, previous = jax.random.normal(jax.random.key(0), (2, 6, 5)), jnp.zeros((2, 6), jnp.int64)
+assert logits.dtype == jnp.float64
+edge = itc.DecodeConfig(affinity="log", noise="edge")
+auction = dataclasses.replace(itc.PRESETS["conserving"], solver="auction")
+for config in [*itc.PRESETS.values(), edge, auction]:
+    for dtype in (jnp.float32, jnp.float64):
+        decoded = itc.decode(logits.astype(dtype), previous, grid=(2, 3), config=config, key=jax.random.key(1))
+        assert decoded.value.dtype == decoded.gap.dtype == jnp.float32, config
+        assert decoded.tokens.dtype == jnp.int64
+        if config.noise != "edge":
+            itc.decode(logits.astype(dtype), previous, grid=(2, 3), config=config, gumbel=jnp.zeros_like(logits))
+"""
+    environment = {**os.environ, "JAX_ENABLE_X64": "1"}
+    finished = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert finished.returncode == 0, finished.stderr
+
+
+@pytest.mark.slow
+def test_a_dream_of_paper_size_does_not_hang():
+    """A thousand steps of 48 Craftax-classic frames, with matrix products around the callback as in a real model."""
+
+    @jax.jit
+    def dream(previous, key):
+        def step(carry, key):
+            weights, previous = carry
+            weights = jnp.tanh(weights @ weights)
+            logits = jax.nn.one_hot(previous, 64) * (5 + weights.sum() * 1e-6)
+            decoded = itc.decode(logits, previous, grid=(9, 9), config=CONSERVING, key=key)
+            return (weights, decoded.tokens), decoded.value.sum()
+
+        return jax.lax.scan(step, (jnp.eye(256), previous), jax.random.split(key, 1000))
+
+    previous = jax.random.randint(jax.random.key(0), (48, 81), 0, 64)
+    _, values = dream(previous, jax.random.key(1))
+    assert np.isfinite(values).all()
+
+
 def test_raw_and_typed_keys_draw_the_same(problem):
     arguments = jnp.asarray(problem.logits), jnp.asarray(problem.previous)
     typed, raw = jax.random.key(3), jax.random.key_data(jax.random.key(3))
@@ -78,6 +137,15 @@ def test_no_gradient_flows_through(problem, name):
 
     gradient = jax.jit(jax.grad(value))(jnp.asarray(problem.logits))
     np.testing.assert_array_equal(gradient, np.ones_like(problem.logits))
+
+
+@pytest.mark.parametrize("name", ["paper", "conserving"])
+def test_no_gradient_flows_through_the_noise(problem, name):
+    def value(gumbel):
+        arguments = jnp.asarray(problem.logits), jnp.asarray(problem.previous)
+        return itc.decode(*arguments, grid=GRID, config=itc.PRESETS[name], gumbel=gumbel).value.sum()
+
+    np.testing.assert_array_equal(jax.grad(value)(jnp.asarray(problem.gumbel)), np.zeros_like(problem.gumbel))
 
 
 def test_codes_may_change_without_compiling_again(problem):

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import LIBRARIES, SHAPES, assert_valid, make_problem
+from problems import LIBRARIES, SHAPES, Problem, assert_valid, make_problem
 
 import itc
 from itc.decoding import jax_sinkhorn, reference, torch_sinkhorn
@@ -95,7 +95,7 @@ def test_sinkhorn_equals_ott():
         problem_for_ott = geometry.Geometry(cost_matrix=jnp.asarray(finite), epsilon=float(epsilon))
         with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
             ott = solve(problem_for_ott, threshold=1e-5, max_iterations=20000)
-        np.testing.assert_allclose(np.asarray(ott.matrix) * 2 * n, plan, atol=2e-3)
+        np.testing.assert_allclose(np.asarray(ott.matrix) * 2 * n, plan * 2 * n, atol=2e-3)
 
         rounded = reference.round_one_to_one(np.log(np.asarray(ott.matrix, np.float64) + 1e-300)[:, :n])
         expected = np.where(rounded < n, rounded, -1)
@@ -114,6 +114,38 @@ def test_the_relative_epsilon_is_otts():
         cost_matrix=jnp.asarray(finite), epsilon=SOFT.sinkhorn_epsilon, relative_epsilon="std"
     ).epsilon
     np.testing.assert_allclose(epsilon, float(theirs), rtol=1e-4)
+
+
+@pytest.mark.parametrize("library", ["jax", "torch"])
+def test_released_atari_is_what_the_released_code_computes(library):
+    """Dense costs as in ATARI's facts, solved by POT's batched Sinkhorn in float32, column argmax, no rounding."""
+    import ot.batch
+    import torch
+
+    rng = np.random.default_rng(0)
+    frames, side, k = 24, 8, 32
+    n = side * side
+    previous = rng.integers(0, k, (frames, n)).astype(np.int32)
+    truth = np.where(rng.random((frames, n)) < 0.8, previous, rng.integers(0, k, (frames, n)))
+    p = np.full((frames, n, k), 0.3 / (k - 1))
+    np.put_along_axis(p, truth[..., None], 0.7, axis=-1)
+    logits, gumbel = np.log(p).astype(np.float32), rng.gumbel(size=p.shape).astype(np.float32)
+    problem = Problem(logits, previous, gumbel, (side, side))
+    answer = problem.decode(library, itc.PRESETS["released-atari"])
+
+    noisy = torch.from_numpy(logits + gumbel)
+    probability, generated = noisy.softmax(-1).numpy(), noisy.argmax(-1).numpy()
+    y, x = np.divmod(np.arange(n), side)
+    distance = (y[:, None] - y) ** 2 + (x[:, None] - x) ** 2
+    copies = 0.05 * distance - np.take_along_axis(probability, previous[:, None], axis=2).swapaxes(1, 2) - 0.01
+    wildcards = np.full((frames, n, n), 100.0)
+    wildcards[:, np.arange(n), np.arange(n)] = -probability.max(axis=-1)
+    cost = np.concatenate([np.concatenate([copies, wildcards], axis=1), np.zeros((frames, 2 * n, n))], axis=2)
+    plan = ot.batch.solve_batch(torch.from_numpy(cost.astype(np.float32)), reg=1e-5, max_iter=10, tol=1e-3).plan
+    row = plan.numpy()[:, :, :n].argmax(axis=1)
+    released = np.where(row < n, np.take_along_axis(previous, row.clip(max=n - 1), axis=1), generated)
+    assert (released != generated).mean() > 0.02, "nothing was decided"
+    assert (answer.tokens == released).mean() > 0.99  # rounding decides the rest
 
 
 def test_rounding_lets_the_larger_weight_win_and_the_loser_try_on():

@@ -170,7 +170,7 @@ def _dense_costs(logits, previous, shape: Shape) -> tuple[np.ndarray, np.ndarray
     gumbel = np.asarray(random.gumbel(random.key(1), logits.shape))
     costs, epsilons = [], []
     for frame, of_frame in enumerate(np.asarray(logits)):
-        log_p = reference.mask(of_frame, config, None)
+        log_p = reference.log_probabilities(of_frame, config, None)
         scores = reference.scores(log_p, np.asarray(previous[frame]), edges, config, gumbel[frame].astype(float))
         cost, epsilon = reference.dense_costs(scores, edges, config, edges.valid)
         costs.append(reference.with_finite_costs(cost, config, shape.cells))

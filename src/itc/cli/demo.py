@@ -1,6 +1,7 @@
 """`itc demo`: every decoder on a world whose truth is known, as a table and a picture."""
 
 import time
+from json import dumps
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from itc.decoding.api import decode
 from itc.decoding.config import PRESETS, DecodeConfig
 from itc.envs.walkers import WALKER, Transitions, Walkers
-from itc.evaluate.conservation import conservation
+from itc.evaluate.conservation import Conservation, conservation
 from itc.types import Decoded
 
 # Beside the presets: other corners of the same formulation.
@@ -21,13 +22,14 @@ DECODERS = {
 PICTURED = ("sample", "paper", "conserving")
 
 
-def demo(steps: int = 1000, seed: int = 0, picture: Path = Path("demo.png")) -> None:
+def demo(steps: int = 1000, seed: int = 0, picture: Path = Path("demo.png"), json: Path | None = None) -> None:
     """Decode a world of random walkers from perfect predictions: who keeps the number right, who lets them move?
 
     Args:
         steps: How many steps of the world to decode.
         seed: Seed of the world and of the decoders' noise.
         picture: Where to write the picture of one step.
+        json: Also write the numbers to this file.
     """
     from rich.console import Console
     from rich.progress import track
@@ -56,14 +58,27 @@ def demo(steps: int = 1000, seed: int = 0, picture: Path = Path("demo.png")) -> 
     table.add_column("decoder")
     for heading in ("right number", "count error", f"stay rate (truth {truth.stay_rate:.2f})"):
         table.add_column(heading, justify="right")
-    for name, answer in decoded.items():
-        kept = conservation(transitions.previous, answer.tokens, WALKER)
+    measured = {name: conservation(transitions.previous, a.tokens, WALKER) for name, a in decoded.items()}
+    for name, kept in measured.items():
         row = [name, f"{kept.right_number:.1%}", f"{kept.count_error:.2f}", f"{kept.stay_rate:.2f}"]
         table.add_row(*row, style="bold" if name == "conserving" else None)
     console.print(table)
+    if json is not None:
+        _write(json, steps, seed, truth, measured)
 
     _draw(transitions, decoded, world, picture)
     console.print(f"Picture of one step: {picture}   ({time.perf_counter() - started:.0f} s)")
+
+
+def _write(path: Path, steps: int, seed: int, truth: Conservation, measured: dict[str, Conservation]) -> None:
+    numbers = {
+        "steps": steps,
+        "seed": seed,
+        "truth": truth._asdict(),
+        "decoders": {name: kept._asdict() for name, kept in measured.items()},
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(dumps(numbers, indent=1) + "\n")
 
 
 def _decode(transitions: Transitions, world: Walkers, config: DecodeConfig, seed: int) -> Decoded:
@@ -91,13 +106,13 @@ def _draw(transitions: Transitions, decoded: dict[str, Decoded], world: Walkers,
     wrong = 1 - conservation(transitions.previous, decoded["sample"].tokens, WALKER).right_number
     caption = (
         "Rings: before.  Discs: after; blue copied (arrow from its source), orange generated.  "
-        f"A step where sampling miscounts, as in {wrong:.0%} of them."
+        f"Sampling miscounts in {wrong:.0%} of the steps."
     )
     draw_arrows(transitions.previous[step], panels, world.grid, WALKER, picture, caption)
 
 
 def _telling_step(transitions: Transitions, decoded: dict[str, Decoded]) -> int:
-    """The first step where sampling miscounts and the conserving decoder moves at least two walkers."""
+    """The first step, if any, where sampling miscounts and the conserving decoder moves two walkers or more."""
     walkers = (transitions.previous == WALKER).sum(axis=1)
     miscounted = (decoded["sample"].tokens == WALKER).sum(axis=1) != walkers
     conserving = decoded["conserving"]

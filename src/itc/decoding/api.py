@@ -27,13 +27,14 @@ def decode(
     in JAX under `jit`, `vmap` and `scan`. No gradient flows through.
 
     Args:
-        logits: (…, n, k) scores of k codes for each of the n = h·w cells, row by row. −inf marks an impossible code.
+        logits: (…, n, k) scores of k codes for each of the n = h·w cells, row by row. A code at −inf is never
+            generated; a copy of it is still possible where the model prefers nothing else by more than c_w.
         previous: (…, n) tokens of the previous frame, of any integer dtype; the answer's tokens have the same.
         grid: (h, w), rows and columns.
         config: what copying and generating cost and how the best frame is found; see `PRESETS`.
         key: where noise is drawn from: a JAX key, a `torch.Generator` or a `numpy.random.Generator`.
         gumbel: standard Gumbel noise of the shape of `logits`, instead of a key.
-        codes: number of codes in use; logits from there on are ignored.
+        codes: number of codes in use; logits from there on count as −inf.
         copyable: (n,) or (h, w) booleans; elsewhere tokens are always generated.
         done: (…) booleans; nothing is copied into a frame that starts a new episode.
 
@@ -51,13 +52,15 @@ def decode(
     *lead, n, k = logits.shape
     lead = tuple(lead)
     grid = checks.check_grid(grid, n)
-    checks.check_holds(previous, library.largest(previous), k)
+    codes = _checked_codes(codes, k)
+    checks.check_holds(previous, library.largest(previous), codes if isinstance(codes, int) else k)
 
     if key is not None and not library.is_key(key):
         raise ValueError(f"key must be {library.key_is}, got {type(key).__name__} {key!r}")
     gumbel = None if gumbel is None else library.array("gumbel", gumbel, logits)
     checks.check_noise(config, logits, key, gumbel, library.key_is)
-    codes = _checked_codes(codes, k)
+    if gumbel is not None:
+        checks.check_gumbel(gumbel, library.kind(gumbel), library.range(gumbel) if library.visible(gumbel) else None)
     if copyable is not None:
         copyable = library.array("copyable", copyable, logits)
         checks.check_copyable(copyable, grid, library.kind(copyable) == "b")
@@ -114,6 +117,8 @@ def _checked_codes(codes: AnyArray | None, k: int) -> AnyArray | None:
     """A plain integer in range; an abstract JAX scalar is taken as it is."""
     if codes is None:
         return None
+    if isinstance(codes, bool):
+        raise ValueError(f"codes must be an integer, got bool {codes}")
     try:
         codes = operator.index(codes)
     except TypeError:

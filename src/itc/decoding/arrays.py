@@ -85,7 +85,7 @@ class JaxArrays:
             return False
         if jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):
             return key.shape == ()
-        return key.dtype == np.uint32 and key.ndim == 1
+        return key.dtype == np.uint32 and key.shape in {(2,), (4,)}
 
     def visible(self, *arrays: Any) -> bool:
         import jax.core
@@ -93,12 +93,19 @@ class JaxArrays:
         return not any(isinstance(array, jax.core.Tracer) or array.size == 0 for array in arrays)
 
     def extremes(self, logits: Any, previous: Any, codes: Any) -> Extremes:
-        values = self.backend.extremes(logits, previous, codes)
-        low, high, first, last = (value.item() for value in values)
+        import jax
+
+        # Arrays that a traced function closes over are visible, but what is computed from them there is not.
+        with jax.ensure_compile_time_eval():
+            values = self.backend.extremes(logits, previous, codes)
+            low, high, first, last = (value.item() for value in values)
         return (low, high), (first, last)
 
     def range(self, array: Any) -> tuple[float, float]:
-        return float(array.min()), float(array.max())
+        import jax
+
+        with jax.ensure_compile_time_eval():
+            return float(array.min()), float(array.max())
 
 
 class TorchArrays:
@@ -120,7 +127,7 @@ class TorchArrays:
             if like is not None and value.device != like.device:
                 raise ValueError(f"{name} is on {value.device}, but logits are on {like.device}")
             return value.detach()
-        return torch.as_tensor(np.asarray(value), device=None if like is None else like.device)
+        return torch.tensor(np.asarray(value), device=None if like is None else like.device)
 
     def kind(self, array: Any) -> str:
         import torch
@@ -150,7 +157,7 @@ class TorchArrays:
         return (tops.min().item(), tops.max().item()), (int(previous.min()), int(previous.max()))
 
     def range(self, array: Any) -> tuple[float, float]:
-        return array.min().item(), array.max().item()
+        return float(array.min()), float(array.max())
 
 
 LIBRARIES = (JaxArrays(), TorchArrays(), NumpyArrays())

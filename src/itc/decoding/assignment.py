@@ -1,4 +1,4 @@
-"""The matching solved on the host by SciPy's compiled assignment routine, frame by frame."""
+"""The matching solved on the host, frame by frame, by SciPy's compiled assignment routine."""
 
 import numpy as np
 from jaxtyping import Float, Float64, Int32
@@ -12,18 +12,26 @@ def assign(
 ) -> tuple[Int32[np.ndarray, "*b n"], Float64[np.ndarray, "*b"]]:
     """Best one-to-one choice among the edges of positive gain: the source of each cell (−1: none) and the total."""
     *lead, n, m = gains.shape
-    # A full matrix per frame, with 0 (taking nothing) wherever there is no edge or nothing to gain.
-    rows, columns = np.nonzero(edges.valid)
-    positive = np.maximum(gains.reshape(-1, n * m), 0.0)
-    worth = np.zeros((len(positive), n, edges.sources))
-    worth.reshape(len(positive), -1)[:, rows * edges.sources + edges.source[rows, columns]] = positive[
-        :, rows * m + columns
-    ]
-    source = np.full((len(worth), n), -1, np.int32)
-    value = np.zeros(len(worth))
-    for frame, of_frame in enumerate(worth):
-        cell, taken = linear_sum_assignment(of_frame, maximize=True)
-        gained = of_frame[cell, taken]
-        source[frame, cell] = np.where(gained > 0, taken, -1)
-        value[frame] = gained.sum()
+    gains = np.where(edges.valid, gains, -np.inf).reshape(-1, n, m).astype(np.float64)
+    # Each cell by itself would take its best edge. Where no two cells of a frame want the same source, that is it.
+    best = gains.max(axis=2)
+    edge = gains.argmax(axis=2)
+    wanted = np.where(best > 0, edges.source[np.arange(n), edge], -1)
+    source, value = wanted.astype(np.int32), np.maximum(best, 0).sum(axis=1)
+    ordered = np.sort(wanted, axis=1)
+    contested = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
+    for frame in np.flatnonzero(contested):
+        source[frame], value[frame] = _assign_frame(gains[frame], edges)
     return source.reshape(*lead, n), value.reshape(lead)
+
+
+def _assign_frame(gains: Float64[np.ndarray, "n m"], edges: Edges) -> tuple[Int32[np.ndarray, " n"], float]:
+    # A full matrix, with 0 (taking nothing) wherever there is no edge or nothing to gain.
+    worth = np.zeros((len(gains), edges.sources))
+    cell, edge = np.nonzero(gains > 0)
+    worth[cell, edges.source[cell, edge]] = gains[cell, edge]
+    cell, taken = linear_sum_assignment(worth, maximize=True)
+    gained = worth[cell, taken]
+    source = np.full(len(gains), -1, np.int32)
+    source[cell[gained > 0]] = taken[gained > 0]
+    return source, float(gained.sum())

@@ -1,6 +1,7 @@
 """Bad input is answered with a `ValueError` that names the argument, what was given and what is expected."""
 
 import math
+import operator
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from itc.types import AnyArray
 def check_grid(grid: object, n: int) -> tuple[int, int]:
     """The grid as (rows, columns), if it has n cells."""
     try:
-        h, w = (int(side) for side in grid)  # ty: ignore[not-iterable]
+        h, w = (operator.index(side) for side in grid)  # ty: ignore[not-iterable]
     except (TypeError, ValueError):
         raise ValueError(f"grid must be (rows, columns), got {grid!r}") from None
     if h < 1 or w < 1 or h * w != n:
@@ -44,10 +45,10 @@ def check_frames(logits: AnyArray, previous: AnyArray, kinds: tuple[str, str]) -
         )
 
 
-def check_holds(previous: AnyArray, largest: int, k: int) -> None:
-    if largest < k - 1:
+def check_holds(previous: AnyArray, largest: int, codes: int) -> None:
+    if largest < codes - 1:
         raise ValueError(
-            f"previous has dtype {previous.dtype}, which holds tokens up to {largest}, but logits have {k} codes"
+            f"previous has dtype {previous.dtype}, which holds tokens up to {largest}, but {codes} codes are in use"
         )
 
 
@@ -62,6 +63,13 @@ def check_noise(config: DecodeConfig, logits: AnyArray, key: object, gumbel: Any
             raise ValueError(f"gumbel must have the shape of logits, {tuple(logits.shape)}, got {tuple(gumbel.shape)}")
     elif key is None and config.needs_noise:
         raise ValueError(f"key is missing: this config draws random numbers, so pass {key_is} as key, or gumbel")
+
+
+def check_gumbel(gumbel: AnyArray, kind: str, extremes: tuple[float, float] | None) -> None:
+    if kind != "f":
+        raise ValueError(f"gumbel must be floating point, got dtype {gumbel.dtype}")
+    if extremes is not None and not (extremes[0] == extremes[0] and extremes[1] < math.inf):
+        raise ValueError("gumbel must not contain NaN or +inf")
 
 
 def check_codes(codes: int, k: int) -> None:

@@ -2,8 +2,9 @@
 
 import math
 from dataclasses import dataclass, fields
+from numbers import Integral, Real
 from types import MappingProxyType
-from typing import Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 # "No cap on how far a token may move", for any grid one would decode.
 UNCAPPED = 10**9
@@ -36,7 +37,7 @@ class DecodeConfig:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            _check_field(field.name, field.type, getattr(self, field.name))
+            object.__setattr__(self, field.name, _checked(field.name, field.type, getattr(self, field.name)))
         if self.noise == "edge" and self.affinity != "log":
             raise ValueError(f'noise="edge" needs affinity="log", got affinity={self.affinity!r}')
         if self.generate == "argmax" and self.noise != "none":
@@ -49,9 +50,10 @@ class DecodeConfig:
         A copy gains at most c_w − c_d·d, unless every edge has noise of its own. At reach 0 no token can move, and
         the exact answer is the closed form: keep the cell's token if its gain is positive.
         """
-        if self.noise == "edge" or self.solver == "sinkhorn" or self.distance_cost == 0:
+        gains_everywhere = self.distance_cost * self.max_distance < self.wildcard_cost
+        if self.noise == "edge" or self.solver == "sinkhorn" or gains_everywhere:
             return self.max_distance
-        return min(self.max_distance, max(0, math.ceil(self.wildcard_cost / self.distance_cost) - 1))
+        return max(0, math.ceil(self.wildcard_cost / self.distance_cost) - 1)
 
     @property
     def needs_noise(self) -> bool:
@@ -59,6 +61,8 @@ class DecodeConfig:
         return self.generate == "sample"
 
 
+# Gains are float32: beside a larger cost, differences between probabilities would drown.
+LARGEST_COST = 1e4
 _LOWEST = {
     "distance_cost": 0,
     "wildcard_cost": 0,
@@ -68,17 +72,18 @@ _LOWEST = {
 }
 
 
-def _check_field(name: str, kind: object, value: object) -> None:
+def _checked(name: str, kind: Any, value: Any) -> Any:
+    """The value as a plain Python one, if it fits the field."""
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
             choices = ", ".join(repr(choice) for choice in get_args(kind))
             raise ValueError(f"{name} must be one of {choices}, got {value!r}")
-        return
+        return value
     if kind is bool:
         if not isinstance(value, bool):
             raise ValueError(f"{name} must be True or False, got {value!r}")
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else int):
+        return value
+    if isinstance(value, bool) or not isinstance(value, Real if kind is float else Integral):
         raise ValueError(f"{name} must be a{' number' if kind is float else 'n integer'}, got {value!r}")
     if not math.isfinite(value):
         raise ValueError(f"{name} must be finite, got {value!r}")
@@ -86,6 +91,9 @@ def _check_field(name: str, kind: object, value: object) -> None:
         raise ValueError(f"{name} must be at least {_LOWEST[name]}, got {value!r}")
     if name not in _LOWEST and value <= 0:
         raise ValueError(f"{name} must be greater than 0, got {value!r}")
+    if name.endswith("_cost") and value > LARGEST_COST:
+        raise ValueError(f"{name} must be at most {LARGEST_COST:g}, got {value!r}")
+    return kind(value)
 
 
 PRESETS = MappingProxyType(

@@ -1,5 +1,7 @@
 """Which cells of the previous frame may be copied into which cells of the next one."""
 
+import math
+import operator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -19,12 +21,19 @@ class Edges:
     sources: int  # how many sources there are
 
     def __post_init__(self) -> None:
+        # Tables are shared between calls and compiled into programs: nobody may write to them.
+        for name, dtype in (("source", np.int32), ("distance", np.float32)):
+            table = np.array(getattr(self, name), dtype)
+            table.setflags(write=False)
+            object.__setattr__(self, name, table)
         if self.source.ndim != 2 or self.source.shape != self.distance.shape:
             raise ValueError(
                 "edges: source and distance must be two tables of the same shape (n, m), "
                 f"got {self.source.shape} and {self.distance.shape}"
             )
-        if self.source.size and not (self.source.min() >= -1 and self.source.max() < self.sources):
+        if self.source.size == 0:
+            raise ValueError(f"edges: there must be at least one destination and one edge, got {self.source.shape}")
+        if self.source.min() < -1 or self.source.max() >= self.sources:
             raise ValueError(f"edges: sources must lie in −1..{self.sources - 1}")
         ordered = np.sort(self.source, axis=1)
         if np.any((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)):
@@ -40,6 +49,12 @@ class Edges:
         used = self.source[self.valid]
         return self.source.shape[1] <= 1 and len(np.unique(used)) == len(used)
 
+    @property
+    def most_steps(self) -> int:
+        """An auction's search needs no more: every cell reaches each source at most once, then each cell may move."""
+        n = len(self.source)
+        return n * (self.sources + n + 2)
+
     @cached_property
     def of_source(self) -> Int32[np.ndarray, "s r"]:
         """The table the other way round: flat positions j·m + e of the edges that leave each source, padded by −1."""
@@ -48,32 +63,41 @@ class Edges:
         order = np.argsort(leaving, kind="stable")
         count = np.bincount(leaving, minlength=self.sources)
         slot = np.arange(len(positions)) - np.repeat(np.cumsum(count) - count, count)
-        table = np.full((self.sources, max(1, count.max(initial=0))), -1, np.int32)
+        table = np.full((self.sources, max(1, count.max())), -1, np.int32)
         table[leaving[order], slot] = positions[order]
         return table
 
 
-@lru_cache(maxsize=128)
 def grid_edges(grid: tuple[int, int], max_distance: int) -> Edges:
     """Edges between the cells of an h×w grid whose squared distance is at most `max_distance`."""
-    h, w = grid
-    rows, columns = np.divmod(np.arange(h * w), w)
-    reach = int(max_distance**0.5) + 1
-    offsets = [
+    h, w = (operator.index(side) for side in grid)
+    if h < 1 or w < 1:
+        raise ValueError(f"grid must have at least one row and one column, got {h}×{w}")
+    if max_distance < 0:
+        raise ValueError(f"max_distance must be at least 0, got {max_distance}")
+    return _grid_edges(h, w, operator.index(max_distance))
+
+
+@lru_cache(maxsize=128)
+def _grid_edges(h: int, w: int, max_distance: int) -> Edges:
+    row, column = np.divmod(np.arange(h * w), w)
+    reach = math.isqrt(max_distance)
+    up, left = min(reach, h - 1), min(reach, w - 1)
+    # Nearest first, so that the cell itself is edge 0.
+    offsets = sorted(
         (dy * dy + dx * dx, dy, dx)
-        for dy in range(-min(reach, h - 1), min(reach, h - 1) + 1)
-        for dx in range(-min(reach, w - 1), min(reach, w - 1) + 1)
+        for dy in range(-up, up + 1)
+        for dx in range(-left, left + 1)
         if dy * dy + dx * dx <= max_distance
-    ]
-    # Nearest first: the cell itself is edge 0.
-    distance, dy, dx = np.array(sorted(offsets)).T
-    y, x = rows[:, None] + dy, columns[:, None] + dx
-    inside = (y >= 0) & (y < h) & (x >= 0) & (x < w)
-    return Edges(
-        source=np.where(inside, y * w + x, -1).astype(np.int32),
-        distance=np.where(inside, distance, 0).astype(np.float32),
-        sources=h * w,
     )
+    distance, dy, dx = np.array(offsets).T
+    y, x = row[:, None] + dy, column[:, None] + dx
+    inside = (y >= 0) & (y < h) & (x >= 0) & (x < w)
+    # Edges that leave the grid go to the end of each row, and the columns that hold nothing else go.
+    order = np.argsort(~inside, axis=1, kind="stable")[:, : inside.sum(axis=1).max()]
+    inside = np.take_along_axis(inside, order, axis=1)
+    source = np.where(inside, np.take_along_axis(y * w + x, order, axis=1), -1)
+    return Edges(source.astype(np.int32), np.where(inside, distance[order], 0).astype(np.float32), sources=h * w)
 
 
 @lru_cache(maxsize=128)

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Float32, Int, Int32, Integer
 from itc.decoding import jax_matching, jax_sinkhorn
 from itc.decoding.config import DecodeConfig
 from itc.decoding.edges import Edges
+from itc.decoding.reference import draws_lazily
 from itc.types import Decoded, Matching
 
 # A random key, typed or raw; None where the configuration draws nothing.
@@ -43,6 +44,7 @@ def decode(
     b, n, _ = logits.shape
     copyable = jnp.ones(n, bool) if copyable is None else copyable
     done = jnp.zeros(b, bool) if done is None else done
+    gumbel = None if gumbel is None else lax.stop_gradient(gumbel).astype(jnp.float32)
     keys = None if key is None else jax.vmap(partial(random.fold_in, key))(jnp.arange(b, dtype=jnp.uint32))
 
     def frame(logits, previous, key, gumbel, done):
@@ -71,11 +73,12 @@ def mask(
     logits: Float[Array, "n k"], config: DecodeConfig, codes: Int[Array, ""] | int | None
 ) -> Float32[Array, "n k"]:
     """Logits over the codes in use, at the configured temperature, with the largest of each cell at 0."""
-    logits = logits.astype(jnp.float32)
+    if logits.dtype != jnp.float64:
+        logits = logits.astype(jnp.float32)
     if codes is not None:
         logits = jnp.where(jnp.arange(logits.shape[-1])[None] < codes, logits, -jnp.inf)
-    # Shifted before noise is added, so that huge logits do not swallow it.
-    logits = logits - logits.max(axis=-1, keepdims=True)
+    # Shifted before noise is added and before float64 is given up, so that huge logits do not swallow the rest.
+    logits = (logits - logits.max(axis=-1, keepdims=True)).astype(jnp.float32)
     return logits if config.temperature == 1 else logits / config.temperature
 
 
@@ -91,12 +94,12 @@ def scores(
     held = previous[edges.source]
     if config.noise == "edge":
         return edge_scores(key, logits, held)
-    if config.noise == "cell" and config.affinity == "log" and gumbel is None and config.solver != "sinkhorn":
+    if draws_lazily(config, edges, logits.shape[1]) and gumbel is None:
         return lazy_cell_scores(key, logits, held, edges)
     if config.noise == "cell":
         if config.affinity == "log":
             logits = jax.nn.log_softmax(logits)
-        logits = logits + (random.gumbel(key, logits.shape) if gumbel is None else gumbel.astype(jnp.float32))
+        logits = logits + (draw_gumbel(key, logits.shape) if gumbel is None else gumbel)
         token = argmax(logits)
     else:
         token = _generate(logits, config, key, gumbel)
@@ -119,7 +122,7 @@ def lazy_cell_scores(key: Key, logits: Float32[Array, "n k"], held: Int32[Array,
     valid = jnp.asarray(edges.valid)
     # Edges that hold the same code share its noise: each takes the draw of the first edge that holds it.
     same = (held[:, :, None] == held[:, None, :]) & valid[:, None, :]
-    noise = jnp.take_along_axis(random.gumbel(held_key, held.shape), argmax(same), axis=1)
+    noise = jnp.take_along_axis(draw_gumbel(held_key, held.shape), argmax(same), axis=1)
     copy = jnp.where(valid, jnp.take_along_axis(logits, held, axis=1) + noise, -jnp.inf)
     best_copy = copy.max(axis=1)
 
@@ -128,7 +131,7 @@ def lazy_cell_scores(key: Key, logits: Float32[Array, "n k"], held: Int32[Array,
         logits, jnp.where(valid, held, beyond_the_end)
     )
     other_token, log_total = sample(token_key, others)
-    best_other = log_total + random.gumbel(others_key, log_total.shape)
+    best_other = log_total + draw_gumbel(others_key, log_total.shape)
 
     best_held = jnp.take_along_axis(held, copy.argmax(axis=1)[:, None], axis=1)[:, 0]
     token = jnp.where(best_other > best_copy, other_token, best_held)
@@ -139,15 +142,19 @@ def edge_scores(key: Key, logits: Float32[Array, "n k"], held: Int32[Array, "n m
     """A draw per possible copy; the wildcard's value is one more, its token an independent sample."""
     edge_key, wildcard_key, token_key = random.split(key, 3)
     token, log_total = sample(token_key, logits)
-    copy = jnp.take_along_axis(logits, held, axis=1) - log_total[:, None] + random.gumbel(edge_key, held.shape)
-    return Scores(copy, random.gumbel(wildcard_key, token.shape), token)
+    copy = jnp.take_along_axis(logits, held, axis=1) - log_total[:, None] + draw_gumbel(edge_key, held.shape)
+    return Scores(copy, draw_gumbel(wildcard_key, token.shape), token)
+
+
+def draw_gumbel(key: Key, shape: tuple[int, ...]) -> Float32[Array, "..."]:
+    return random.gumbel(key, shape, jnp.float32)
 
 
 def _generate(logits, config, key, gumbel):
     """The most likely code of each cell, or a sample from each cell on its own."""
     if config.generate == "argmax":
         return argmax(logits)
-    return sample(key, logits)[0] if gumbel is None else argmax(logits + gumbel.astype(jnp.float32))
+    return sample(key, logits)[0] if gumbel is None else argmax(logits + gumbel)
 
 
 def sample(key: Key, logits: Float32[Array, "n k"]) -> tuple[Int32[Array, " n"], Float32[Array, " n"]]:
@@ -158,7 +165,7 @@ def sample(key: Key, logits: Float32[Array, "n k"]) -> tuple[Int32[Array, " n"],
     n, k = logits.shape
     logits = jnp.pad(logits, ((0, 0), (0, -k % SAMPLING_BLOCK)), constant_values=-jnp.inf)
     logits = logits.reshape(n, -1, SAMPLING_BLOCK)
-    uniform = random.uniform(key, (2, n))
+    uniform = random.uniform(key, (2, n), jnp.float32)
     block_weights = jnp.exp(logits).sum(axis=2)
     block = inverse_cdf(block_weights, uniform[0])
     in_block = jnp.take_along_axis(logits, block[:, None, None], axis=1)[:, 0]

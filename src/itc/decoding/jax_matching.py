@@ -19,8 +19,6 @@ BIDDING_ROUNDS = 3
 
 def keep_gaining(gains: Float32[Array, "n m"], edges: Edges) -> Matching:
     """The closed form, where nothing competes: every copy that gains is made."""
-    if edges.source.shape[1] == 0:
-        return Matching(jnp.full(len(edges.source), -1, jnp.int32), jnp.float32(0), jnp.float32(0))
     gain = gains[:, 0]
     source = jnp.where(gain > 0, jnp.asarray(edges.source[:, 0]), -1)
     return Matching(source, jnp.where(gain > 0, gain, 0.0).sum(), jnp.float32(0))
@@ -52,7 +50,12 @@ def auction(gains: Float32[Array, "n m"], edges: Edges) -> Matching:
     source, price = _seat_the_rest(bidding, gains, edges)
     taken = jnp.asarray(edges.source) == jnp.where(source < 0, -2, source)[:, None]
     value = jnp.where(taken, gains, 0.0).sum()
-    return Matching(source, value, jnp.maximum(0.0, dual_bound(gains, price, edges) - value))
+    return Matching(source, value, honest_gap(dual_bound(gains, price, edges), value))
+
+
+def honest_gap(bound: Float32[Array, ""], value: Float32[Array, ""]) -> Float32[Array, ""]:
+    """Never negative, and infinite where numbers too large for float32 leave nothing to say."""
+    return jnp.nan_to_num(jnp.maximum(0.0, bound - value), nan=jnp.inf, posinf=jnp.inf)
 
 
 class _Seats(NamedTuple):
@@ -113,6 +116,7 @@ class _Search(NamedTuple):
     # While a chain found is being carried out: this cell takes this source; −1 otherwise.
     mover: Int32[Array, ""]
     moves_to: Int32[Array, ""]
+    steps: Int32[Array, ""]
 
 
 def _seat_the_rest(seats: _Seats, gains, edges: Edges):
@@ -122,7 +126,7 @@ def _seat_the_rest(seats: _Seats, gains, edges: Edges):
     into = jnp.where(jnp.asarray(edges.valid), jnp.asarray(edges.source), s)
     full = jnp.full((n, s + 1), -jnp.inf, jnp.float32).at[cells[:, None], into].set(gains)[:, :s]
 
-    def start(seats, profit, waiting) -> _Search:
+    def start(seats, profit, waiting, steps) -> _Search:
         root = waiting.argmax().astype(jnp.int32)
         return _Search(
             seats=seats,
@@ -136,6 +140,7 @@ def _seat_the_rest(seats: _Seats, gains, edges: Edges):
             frontier=root,
             mover=jnp.int32(-1),
             moves_to=jnp.int32(-1),
+            steps=steps,
         )
 
     def grow(now: _Search) -> _Search:
@@ -184,13 +189,16 @@ def _seat_the_rest(seats: _Seats, gains, edges: Edges):
             jnp.where(cells == now.mover, now.moves_to, source),
         )
         onward = now._replace(seats=seats, mover=now.reached_by[left], moves_to=left)
-        afresh = start(seats, now.profit, now.waiting & (cells != now.mover))
+        afresh = start(seats, now.profit, now.waiting & (cells != now.mover), now.steps)
         return _choose(now.mover == now.root, afresh, onward)
 
     profit = jnp.maximum(0.0, (full - seats.price[None]).max(axis=1, initial=0.0))
-    search = start(seats, profit, (seats.source < 0) & (profit > 0))
+    search = start(seats, profit, (seats.source < 0) & (profit > 0), jnp.int32(0))
+    # The bound on steps is never met unless numbers are too large for float32; then the gap says so.
     search = lax.while_loop(
-        lambda now: now.waiting.any(), lambda now: _choose(now.mover >= 0, move(now), grow(now)), search
+        lambda now: now.waiting.any() & (now.steps < edges.most_steps),
+        lambda now: _choose(now.mover >= 0, move(now), grow(now))._replace(steps=now.steps + 1),
+        search,
     )
     return search.seats.source, search.seats.price
 

@@ -7,8 +7,8 @@ from jaxtyping import Bool, Float32, Int32
 
 from itc.decoding.config import DecodeConfig
 from itc.decoding.edges import Edges
-from itc.decoding.jax_matching import dual_bound
-from itc.decoding.reference import CHECK_EVERY, FORBIDDEN_COPY_COST, FORBIDDEN_WILDCARD_COST
+from itc.decoding.jax_matching import dual_bound, honest_gap
+from itc.decoding.reference import CHECK_EVERY, FORBIDDEN_COPY_COST, FORBIDDEN_WILDCARD_COST, SMALLEST_SPREAD
 from itc.types import Matching
 
 
@@ -31,11 +31,15 @@ def sinkhorn(
         copy_cost, wildcard_cost = copy_cost - config.wildcard_cost, wildcard_cost - config.wildcard_cost
     epsilon = _sinkhorn_epsilon(copy_cost, wildcard_cost, edges, config, allowed)
     copy_kernel = jnp.where(allowed, -copy_cost / epsilon, -jnp.inf)
-    wildcard_kernel = -wildcard_cost / epsilon
+    # The maximum changes nothing but keeps the compiler from computing the quotient anew, rounded otherwise, wherever
+    # it is used: at a tiny ε ties are decided by rounding.
+    wildcard_kernel = jnp.maximum(-wildcard_cost / epsilon, jnp.finfo(jnp.float32).min)
 
     n, s = len(edges.source), edges.sources
     columns = jnp.asarray(edges.of_source // edges.source.shape[1])  # the cell each edge of a source leads to
     leaving = jnp.where(jnp.asarray(edges.of_source) >= 0, copy_kernel.ravel()[edges.of_source], -jnp.inf)
+
+    log_marginal = -jnp.log(jnp.float32(n + s))  # every row and column of the dense matrix carries the same mass
 
     def rows(column, dummy):
         dummies = jnp.log(jnp.float32(s)) + dummy
@@ -44,10 +48,10 @@ def sinkhorn(
 
     def iterate(_, potentials):
         _, _, column, dummy = potentials
-        source, wildcard = (-total for total in rows(column, dummy))
+        source, wildcard = (log_marginal - total for total in rows(column, dummy))
         arriving = jax.nn.logsumexp(copy_kernel + source[edges.source], axis=1)
-        column = -jnp.logaddexp(arriving, wildcard_kernel + wildcard)
-        dummy = -jnp.logaddexp(jax.nn.logsumexp(source), jax.nn.logsumexp(wildcard))
+        column = log_marginal - jnp.logaddexp(arriving, wildcard_kernel + wildcard)
+        dummy = log_marginal - jnp.logaddexp(jax.nn.logsumexp(source), jax.nn.logsumexp(wildcard))
         return source, wildcard, column, dummy
 
     def check_and_iterate(carry):
@@ -56,14 +60,14 @@ def sinkhorn(
         potentials = lax.fori_loop(0, steps, iterate, potentials)
         source, wildcard, column, dummy = potentials
         to_source, to_wildcard = rows(column, dummy)
-        off = jnp.abs(jnp.exp(source + to_source) - 1).sum() + jnp.abs(jnp.exp(wildcard + to_wildcard) - 1).sum()
-        return count + steps, off / (s + n), potentials
+        sums = jnp.exp(jnp.concatenate([source + to_source, wildcard + to_wildcard]))
+        return count + steps, jnp.abs(sums - 1 / (n + s)).sum(), potentials
 
     def unfinished(carry):
         count, off, _ = carry
         return (count < config.sinkhorn_iterations) & ((count == 0) | (off >= config.sinkhorn_tolerance))
 
-    zeros = (jnp.zeros(s), jnp.zeros(n), jnp.zeros(n), jnp.float32(0))
+    zeros = tuple(jnp.zeros(shape, jnp.float32) for shape in (s, n, n, ()))
     start = (jnp.int32(0), jnp.float32(jnp.inf), zeros)
     _, _, (source, wildcard, column, dummy) = lax.while_loop(unfinished, check_and_iterate, start)
 
@@ -72,9 +76,9 @@ def sinkhorn(
     chosen = round_plan(copy_plan, wildcard_plan, edges, config)
     value = jnp.where(jnp.asarray(edges.source) == jnp.where(chosen < 0, -2, chosen)[:, None], gains, 0.0).sum()
     # A row's worth beyond that of a dummy column is a price for its source: any prices bound the optimum from above.
-    price = jnp.maximum(0.0, -epsilon * (source + dummy))
+    price = jnp.maximum(0.0, -epsilon * (source + dummy - log_marginal))
     bound = jnp.minimum(dual_bound(gains, price, edges), dual_bound(gains, jnp.zeros_like(price), edges))
-    return Matching(chosen, value, jnp.maximum(0.0, bound - value))
+    return Matching(chosen, value, honest_gap(bound, value))
 
 
 def _sinkhorn_epsilon(copy_cost, wildcard_cost, edges: Edges, config: DecodeConfig, allowed):
@@ -94,7 +98,7 @@ def _sinkhorn_epsilon(copy_cost, wildcard_cost, edges: Edges, config: DecodeConf
         total = present.sum() + (wildcard_cost**power).sum() + sum(count * cost**power for count, cost in forbidden)
         return total / entries
 
-    return config.sinkhorn_epsilon * jnp.sqrt(mean(2) - mean(1) ** 2)
+    return config.sinkhorn_epsilon * jnp.maximum(SMALLEST_SPREAD, jnp.sqrt(jnp.maximum(0.0, mean(2) - mean(1) ** 2)))
 
 
 def round_plan(
@@ -109,23 +113,20 @@ def round_plan(
         copies = best >= wildcard_plan  # sources come before wildcards in the dense matrix: they win ties
         return (jnp.arange(m)[None] == plan.argmax(axis=1)[:, None]) & copies[:, None] & (best > -jnp.inf)[:, None]
 
-    def losers(plan):
+    def with_losers(plan):
         claimed = jnp.where(claims(plan), plan, -jnp.inf).ravel()
         rivals = jnp.where(of_source >= 0, claimed[of_source], -jnp.inf)
         lost = (jnp.arange(rivals.shape[1])[None] != rivals.argmax(axis=1)[:, None]) & (rivals > -jnp.inf)
         # Scatter back; position n·m swallows the padding.
         flat = jnp.zeros(copy_plan.size + 1, bool)
-        return flat.at[jnp.where(of_source >= 0, of_source, copy_plan.size)].set(lost)[:-1].reshape(plan.shape)
+        losers = flat.at[jnp.where(of_source >= 0, of_source, copy_plan.size)].set(lost)[:-1].reshape(plan.shape)
+        return plan, losers
 
     if config.sinkhorn_rounding == "one-to-one":
         copy_plan, _ = lax.while_loop(
             lambda carry: carry[1].any(),
-            lambda carry: _without(losers, jnp.where(carry[1], -jnp.inf, carry[0])),
-            _without(losers, copy_plan),
+            lambda carry: with_losers(jnp.where(carry[1], -jnp.inf, carry[0])),
+            with_losers(copy_plan),
         )
     final = claims(copy_plan)
     return jnp.where(final, jnp.asarray(edges.source), -1).max(axis=1)
-
-
-def _without(losers, plan):
-    return plan, losers(plan)

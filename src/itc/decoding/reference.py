@@ -25,6 +25,10 @@ from itc.types import Decoded, Matching
 # only enter the standard deviation that a relative ε is measured against.
 FORBIDDEN_COPY_COST = 100.0  # times c_d
 FORBIDDEN_WILDCARD_COST = 100.0
+SMALLEST_SPREAD = 1e-6  # a cost matrix of equal entries has none, and ε must not be 0
+# Drawing cell noise lazily compares the codes of a cell's m copies with each other, m² for each cell; drawing it in
+# full costs k, each several times as much.
+LAZY_COMPARISONS_PER_DRAW = 16
 # How often Sinkhorn looks whether it is done, in iterations.
 CHECK_EVERY = 10
 
@@ -55,7 +59,9 @@ def decode(
         if done is not None and done[b]:
             allowed = np.zeros_like(allowed)
         noise = key if gumbel is None else gumbel[b].astype(np.float64)
-        frames.append(_decode_frame(mask(logits[b], config, codes), previous[b], edges, config, noise, allowed))
+        frames.append(
+            _decode_frame(log_probabilities(logits[b], config, codes), previous[b], edges, config, noise, allowed)
+        )
     if not frames:
         n = previous.shape[1]
         return Decoded(previous.copy(), np.zeros((0, n), np.int32), np.zeros(0, np.float32), np.zeros(0, np.float32))
@@ -77,7 +83,9 @@ def _decode_frame(logits, previous, edges, config, noise, allowed):
     return Decoded(tokens, *matching)
 
 
-def mask(logits: Float[np.ndarray, "n k"], config: DecodeConfig, codes: int | None) -> Float64[np.ndarray, "n k"]:
+def log_probabilities(
+    logits: Float[np.ndarray, "n k"], config: DecodeConfig, codes: int | None
+) -> Float64[np.ndarray, "n k"]:
     """Logits over the codes in use, at the configured temperature, as log-probabilities."""
     logits = logits.astype(np.float64) / config.temperature
     if codes is not None:
@@ -119,6 +127,12 @@ def scores(
     return Scores(np.take_along_axis(score, held, axis=1), score.max(axis=1), token)
 
 
+def draws_lazily(config: DecodeConfig, edges: Edges, k: int) -> bool:
+    """Whether backends that draw from a key need noise only for codes within reach: the same law, fewer draws."""
+    cheap = edges.source.shape[1] ** 2 <= LAZY_COMPARISONS_PER_DRAW * k
+    return cheap and config.noise == "cell" and config.affinity == "log" and config.solver != "sinkhorn"
+
+
 def _generate(log_p, config, noise):
     """The most likely code of each cell, or a sample from each cell on its own."""
     if config.generate == "argmax":
@@ -138,6 +152,7 @@ def gains(
 def match_frames(gains: Float[np.ndarray, "*b n m"], edges: Edges, solver: str) -> Matching:
     """The matching of largest total gain. NumPy has one way to find it, exact, whatever the solver's name."""
     source, value = assign(gains, edges)
+    value = value.astype(np.float32)
     return Matching(source, value, np.zeros_like(value))
 
 
@@ -160,7 +175,8 @@ def dense_costs(
         cost[:, :n] -= config.wildcard_cost
     if not config.sinkhorn_relative:
         return cost, config.sinkhorn_epsilon
-    return cost, config.sinkhorn_epsilon * with_finite_costs(cost, config, s).std()
+    spread = with_finite_costs(cost, config, s).std()
+    return cost, config.sinkhorn_epsilon * max(spread, SMALLEST_SPREAD)
 
 
 def with_finite_costs(cost: Float64[np.ndarray, "r r"], config: DecodeConfig, s: int) -> Float64[np.ndarray, "r r"]:
@@ -173,14 +189,15 @@ def with_finite_costs(cost: Float64[np.ndarray, "r r"], config: DecodeConfig, s:
 def sinkhorn_potentials(
     kernel: Float64[np.ndarray, "r r"], config: DecodeConfig
 ) -> tuple[Float64[np.ndarray, " r"], Float64[np.ndarray, " r"]]:
-    """Logarithms of the row and column scalings (Algorithm 3, log domain) for unit marginals."""
+    """Logarithms of the row and column scalings (Algorithm 3, log domain): every row and column carries 1 / rows."""
     u, v = np.zeros(len(kernel)), np.zeros(len(kernel))
+    log_marginal = -np.log(len(kernel))
     for iteration in range(1, config.sinkhorn_iterations + 1):
-        u = -logsumexp(kernel + v[None, :], axis=1)
-        v = -logsumexp(kernel + u[:, None], axis=0)
+        u = log_marginal - logsumexp(kernel + v[None, :], axis=1)
+        v = log_marginal - logsumexp(kernel + u[:, None], axis=0)
         if iteration % CHECK_EVERY == 0:
             row_sums = np.exp(u + logsumexp(kernel + v[None, :], axis=1))
-            if np.abs(row_sums - 1).mean() < config.sinkhorn_tolerance:
+            if np.abs(row_sums - 1 / len(kernel)).sum() < config.sinkhorn_tolerance:
                 break
     return u, v
 
@@ -203,7 +220,7 @@ def sinkhorn_match(found: Scores, edges: Edges, config: DecodeConfig, allowed: B
     gain = gains(found, edges, config, allowed)
     value = gain[edges.source == np.where(source < 0, -2, source)[:, None]].sum()
     # A row's worth beyond that of a dummy column is a price for its source: any prices bound the optimum from above.
-    prices = np.maximum(0, -epsilon * (u[:s] + v[n:].max(initial=-np.inf)))
+    prices = np.maximum(0, -epsilon * (u[:s] + v[-1] + np.log(len(kernel))))
     bound = min(dual_bound(gain, prices, edges), dual_bound(gain, np.zeros(s), edges))
     return Matching(source, value, max(0.0, bound - value))
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from itc.decoding import torch_matching, torch_sinkhorn
 from itc.decoding.config import DecodeConfig
 from itc.decoding.edges import Edges
+from itc.decoding.reference import draws_lazily
 from itc.types import Decoded, Matching
 
 # Codes are sampled in two stages, first a block of this many, then one of its codes: no cumulative sum over all codes.
@@ -40,7 +41,7 @@ def decode(
     gumbel = None if gumbel is None else gumbel.float()
     logits = mask(logits, config, codes)
     if config.solver == "none" or len(logits) == 0:
-        nothing = torch.zeros(len(logits), device=logits.device)
+        nothing = torch.zeros(len(logits), dtype=torch.float32, device=logits.device)
         tokens = _generate(logits, config, key, gumbel)
         return Decoded(tokens.to(previous.dtype), torch.full_like(tokens, -1), nothing, nothing.clone())
 
@@ -61,11 +62,11 @@ def decode(
 
 def mask(logits: Float[Tensor, "b n k"], config: DecodeConfig, codes: int | None) -> Float32[Tensor, "b n k"]:
     """Logits over the codes in use, at the configured temperature, with the largest of each cell at 0."""
-    logits = logits.detach().float()
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     if codes is not None:
         logits = logits.masked_fill(torch.arange(logits.shape[-1], device=logits.device) >= codes, -torch.inf)
-    # Shifted before noise is added, so that huge logits do not swallow it.
-    logits = logits - logits.amax(dim=-1, keepdim=True)
+    # Shifted before noise is added and before float64 is given up, so that huge logits do not swallow the rest.
+    logits = (logits - logits.amax(dim=-1, keepdim=True)).float()
     return logits if config.temperature == 1 else logits / config.temperature
 
 
@@ -81,7 +82,7 @@ def scores(
     held = previous[:, torch_matching.on_device(edges, "source", logits.device)]
     if config.noise == "edge":
         return edge_scores(key, logits, held)
-    if config.noise == "cell" and config.affinity == "log" and gumbel is None and config.solver != "sinkhorn":
+    if draws_lazily(config, edges, logits.shape[2]) and gumbel is None:
         return lazy_cell_scores(key, logits, held, edges)
     if config.noise == "cell":
         if config.affinity == "log":
@@ -133,7 +134,9 @@ def edge_scores(key: torch.Generator | None, logits: Float32[Tensor, "b n k"], h
 
 def draw_gumbel(key: torch.Generator | None, shape: torch.Size, device: torch.device) -> Float32[Tensor, "..."]:
     """−ln(−ln U), in place, and from uniforms: PyTorch draws exponentials several times more slowly on a CPU."""
-    uniform = torch.rand(shape, generator=key, device=device).clamp_(min=torch.finfo(torch.float32).tiny)
+    uniform = torch.rand(shape, generator=key, dtype=torch.float32, device=device).clamp_(
+        min=torch.finfo(torch.float32).tiny
+    )
     return uniform.log_().neg_().log_().neg_()
 
 
@@ -156,7 +159,7 @@ def sample(
     if k % SAMPLING_BLOCK:
         logits = torch.nn.functional.pad(logits, (0, -k % SAMPLING_BLOCK), value=-torch.inf)
     logits = logits.view(b, n, blocks, SAMPLING_BLOCK)
-    uniform = torch.rand((2, b, n), generator=key, device=logits.device)
+    uniform = torch.rand((2, b, n), generator=key, dtype=torch.float32, device=logits.device)
     block_weights = logits.exp().sum(dim=-1)
     block = inverse_cdf(block_weights, uniform[0])
     in_block = logits.gather(2, block[..., None, None].expand(b, n, 1, SAMPLING_BLOCK))[:, :, 0]
@@ -182,10 +185,10 @@ def gains(
 
 
 def match(gains: Float32[Tensor, "b n m"], edges: Edges, solver: str) -> Matching:
-    """The matching of largest total gain: closed form if nothing competes, else as the solver asks."""
+    """The matching of largest total gain: closed form if nothing competes, else as the solver and the device ask."""
     if edges.disjoint:
         return torch_matching.keep_gaining(gains, edges)
-    if solver == "auction":
+    if solver == "auction" or gains.device.type != "cpu":
         return torch_matching.auction(gains, edges)
     return torch_matching.on_host(gains, edges)
 

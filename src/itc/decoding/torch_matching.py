@@ -28,9 +28,6 @@ def on_device(edges: Edges, table: Literal["source", "valid", "distance", "of_so
 
 def keep_gaining(gains: Float32[Tensor, "b n m"], edges: Edges) -> Matching:
     """The closed form, where nothing competes: every copy that gains is made."""
-    if gains.shape[2] == 0:
-        nothing = torch.zeros(len(gains), device=gains.device)
-        return Matching(torch.full(gains.shape[:2], -1, device=gains.device), nothing, nothing.clone())
     gain = gains[..., 0]
     source = torch.where(gain > 0, on_device(edges, "source", gains.device)[:, 0], -1)
     value = gain.clamp(min=0).sum(dim=1)
@@ -38,10 +35,10 @@ def keep_gaining(gains: Float32[Tensor, "b n m"], edges: Edges) -> Matching:
 
 
 def on_host(gains: Float32[Tensor, "b n m"], edges: Edges) -> Matching:
-    """Exact, by SciPy on the host."""
-    source, value = assign(gains.cpu().numpy(), edges)
-    value = torch.from_numpy(value).to(gains.device, torch.float32)
-    return Matching(torch.from_numpy(source).to(gains.device, torch.int64), value, torch.zeros_like(value))
+    """Exact, by SciPy; for tensors on the CPU."""
+    source, value = assign(gains.numpy(), edges)
+    value = torch.from_numpy(value).float()
+    return Matching(torch.from_numpy(source).long(), value, torch.zeros_like(value))
 
 
 def auction(gains: Float32[Tensor, "b n m"], edges: Edges) -> Matching:
@@ -51,7 +48,12 @@ def auction(gains: Float32[Tensor, "b n m"], edges: Edges) -> Matching:
     """
     source, price = _seat_the_rest(_bid(gains, edges), gains, edges)
     value = value_of(source, gains, edges)
-    return Matching(source, value, (dual_bound(gains, price, edges) - value).clamp(min=0))
+    return Matching(source, value, honest_gap(dual_bound(gains, price, edges), value))
+
+
+def honest_gap(bound: Tensor, value: Tensor) -> Tensor:
+    """Never negative, and infinite where numbers too large for float32 leave nothing to say."""
+    return (bound - value).clamp(min=0).nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 
 def value_of(source: Tensor, gains: Tensor, edges: Edges) -> Tensor:
@@ -74,7 +76,7 @@ def _bid(gains: Tensor, edges: Edges) -> _Seats:
     sources, of_source = on_device(edges, "source", device), on_device(edges, "of_source", device)
     has_edge = torch.from_numpy(edges.of_source >= 0).to(device)
     cells, slots = torch.arange(n, device=device), torch.arange(m, device=device)
-    price = torch.zeros((b, edges.sources), device=device)
+    price = torch.zeros((b, edges.sources), dtype=torch.float32, device=device)
     owner = torch.full((b, edges.sources), -1, device=device)
     source = torch.full((b, n), -1, device=device)
     for _ in range(BIDDING_ROUNDS):
@@ -110,7 +112,8 @@ def _seat_the_rest(seats: _Seats, gains: Tensor, edges: Edges) -> tuple[Tensor, 
     s, device = edges.sources, gains.device
     cells, sources = torch.arange(n, device=device), torch.arange(s, device=device)
     into = on_device(edges, "source", device).masked_fill(~on_device(edges, "valid", device), s)
-    full = torch.full((b, n, s + 1), -torch.inf, device=device).scatter_(2, into.expand(b, -1, -1), gains)[..., :s]
+    full = torch.full((b, n, s + 1), -torch.inf, dtype=torch.float32, device=device)
+    full = full.scatter_(2, into.expand(b, -1, -1), gains)[..., :s]
     price, owner, source = seats
     profit = (full - price[:, None]).amax(dim=2).clamp(min=0)
     waiting = (source < 0) & (profit > 0)
@@ -119,17 +122,18 @@ def _seat_the_rest(seats: _Seats, gains: Tensor, edges: Edges) -> tuple[Tensor, 
         return values.gather(1, index.clamp(min=0)[:, None])[:, 0]
 
     root = waiting.int().argmax(dim=1)
-    reached_at = torch.full((b, s), torch.inf, device=device)
+    reached_at = torch.full((b, s), torch.inf, dtype=torch.float32, device=device)
     reached_by = torch.full((b, s), -1, device=device)
     scanned = torch.zeros((b, s), dtype=torch.bool, device=device)
-    cell_at = torch.where(cells == root[:, None], 0.0, torch.inf)
+    never = torch.full((b, n), torch.inf, dtype=torch.float32, device=device)
+    cell_at = never.masked_fill(cells == root[:, None], 0)
     frontier = root
     mover = torch.full((b,), -1, device=device)
     moves_to = mover.clone()
 
-    step = 0
-    while step % STEPS_BETWEEN_LOOKS or bool(waiting.any()):
-        step += 1
+    for step in range(edges.most_steps):
+        if step % STEPS_BETWEEN_LOOKS == 0 and not waiting.any():
+            break
         moving = mover >= 0
         searching = ~moving & waiting.any(dim=1)  # a frame that has seated all its cells stands still
 
@@ -171,7 +175,7 @@ def _seat_the_rest(seats: _Seats, gains: Tensor, edges: Edges) -> tuple[Tensor, 
         frontier = torch.where(grows, holder, torch.where(seated, root, frontier))
         reached_at = reached_at.masked_fill(seated[:, None], torch.inf)
         scanned = scanned & ~seated[:, None]
-        cell_at = torch.where(seated[:, None], torch.where(cells == root[:, None], 0.0, torch.inf), cell_at)
+        cell_at = torch.where(seated[:, None], never.masked_fill(cells == root[:, None], 0), cell_at)
     return source, price
 
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from itc.decoding.config import DecodeConfig
 from itc.decoding.edges import Edges
-from itc.decoding.reference import CHECK_EVERY, FORBIDDEN_COPY_COST, FORBIDDEN_WILDCARD_COST
-from itc.decoding.torch_matching import dual_bound, on_device, value_of
+from itc.decoding.reference import CHECK_EVERY, FORBIDDEN_COPY_COST, FORBIDDEN_WILDCARD_COST, SMALLEST_SPREAD
+from itc.decoding.torch_matching import dual_bound, honest_gap, on_device, value_of
 from itc.types import Matching
 
 
@@ -42,24 +42,28 @@ def sinkhorn(
     has_edge = torch.from_numpy(edges.of_source >= 0).to(device)
     leaving = torch.where(has_edge, copy_kernel.flatten(1)[:, of_source], -torch.inf)
 
+    log_marginal = -math.log(n + s)  # every row and column of the dense matrix carries the same mass
+
     def rows(column: Tensor, dummy: Tensor) -> tuple[Tensor, Tensor]:
         dummies = (math.log(s) + dummy)[:, None]
         to_cells = (leaving + column[:, columns]).logsumexp(dim=2)
         return torch.logaddexp(to_cells, dummies), torch.logaddexp(wildcard_kernel + column, dummies)
 
-    source, wildcard, column, dummy = (torch.zeros(shape, device=device) for shape in ((b, s), (b, n), (b, n), (b,)))
+    shapes = ((b, s), (b, n), (b, n), (b,))
+    source, wildcard, column, dummy = (torch.zeros(shape, dtype=torch.float32, device=device) for shape in shapes)
     going = torch.ones(b, dtype=torch.bool, device=device)
     for iteration in range(1, config.sinkhorn_iterations + 1):
         to_source, to_wildcard = rows(column, dummy)
-        source = torch.where(going[:, None], -to_source, source)
-        wildcard = torch.where(going[:, None], -to_wildcard, wildcard)
+        source = torch.where(going[:, None], log_marginal - to_source, source)
+        wildcard = torch.where(going[:, None], log_marginal - to_wildcard, wildcard)
         arriving = (copy_kernel + source[:, sources]).logsumexp(dim=2)
-        column = torch.where(going[:, None], -torch.logaddexp(arriving, wildcard_kernel + wildcard), column)
+        to_column = torch.logaddexp(arriving, wildcard_kernel + wildcard)
+        column = torch.where(going[:, None], log_marginal - to_column, column)
         all_rows = torch.cat([source, wildcard], dim=1)
-        dummy = torch.where(going, -all_rows.logsumexp(dim=1), dummy)
+        dummy = torch.where(going, log_marginal - all_rows.logsumexp(dim=1), dummy)
         if iteration % CHECK_EVERY == 0 and config.sinkhorn_tolerance > 0:
             row_sums = (all_rows + torch.cat(rows(column, dummy), dim=1)).exp()
-            going = going & ((row_sums - 1).abs().mean(dim=1) >= config.sinkhorn_tolerance)
+            going = going & ((row_sums - 1 / (n + s)).abs().sum(dim=1) >= config.sinkhorn_tolerance)
             if not going.any():
                 break
 
@@ -68,9 +72,9 @@ def sinkhorn(
     chosen = round_plan(copy_plan, wildcard_plan, edges, config)
     value = value_of(chosen, gains, edges)
     # A row's worth beyond that of a dummy column is a price for its source: any prices bound the optimum from above.
-    price = (-epsilon[:, None] * (source + dummy[:, None])).clamp(min=0)
+    price = (-epsilon[:, None] * (source + dummy[:, None] - log_marginal)).clamp(min=0)
     bound = torch.minimum(dual_bound(gains, price, edges), dual_bound(gains, torch.zeros_like(price), edges))
-    return Matching(chosen, value, (bound - value).clamp(min=0))
+    return Matching(chosen, value, honest_gap(bound, value))
 
 
 def _sinkhorn_epsilon(
@@ -78,10 +82,10 @@ def _sinkhorn_epsilon(
 ) -> Tensor:
     """ε, if relative in units of the standard deviation of the dense cost matrix, without writing that matrix."""
     if not config.sinkhorn_relative:
-        return torch.full((len(copy_cost),), config.sinkhorn_epsilon, device=copy_cost.device)
+        return torch.full((len(copy_cost),), config.sinkhorn_epsilon, dtype=torch.float32, device=copy_cost.device)
     n, s = len(edges.source), edges.sources
     forbidden = (
-        (n * s - allowed.sum(dim=(1, 2)), FORBIDDEN_COPY_COST * config.distance_cost),
+        (n * s - allowed.sum(dim=(1, 2), dtype=torch.float32), FORBIDDEN_COPY_COST * config.distance_cost),
         (n * n - n, FORBIDDEN_WILDCARD_COST),
     )
 
@@ -89,7 +93,7 @@ def _sinkhorn_epsilon(
         present = torch.where(allowed, copy_cost, 0.0).pow(power).sum(dim=(1, 2)) + wildcard_cost.pow(power).sum(dim=1)
         return (present + sum(count * cost**power for count, cost in forbidden)) / (n + s) ** 2
 
-    return config.sinkhorn_epsilon * (mean(2) - mean(1) ** 2).sqrt()
+    return config.sinkhorn_epsilon * (mean(2) - mean(1) ** 2).clamp(min=0).sqrt().clamp(min=SMALLEST_SPREAD)
 
 
 def round_plan(

@@ -1,0 +1,89 @@
+"""Write the tables of README and docs from the presets and the measured files in `results/`."""
+
+import json
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import itc
+from itc.decoding.config import UNCAPPED
+
+ROOT = Path(__file__).parent.parent
+
+
+def presets_table() -> str:
+    """Field values of every preset; a dot where a field has its default."""
+    names = [field.name for field in fields(itc.DecodeConfig)]
+    default = itc.DecodeConfig()
+    lines = [f"| preset | {' | '.join(f'`{name}`' for name in names)} |", "|---" * (len(names) + 1) + "|"]
+    lines.append(f"| *default* | {' | '.join(_text(getattr(default, name)) for name in names)} |")
+    for preset, config in itc.PRESETS.items():
+        values = (
+            "·" if getattr(config, name) == getattr(default, name) else _text(getattr(config, name)) for name in names
+        )
+        lines.append(f"| `{preset}` | {' | '.join(values)} |")
+    return "\n".join(lines)
+
+
+def _text(value: object) -> str:
+    return "no cap" if value == UNCAPPED else str(value)
+
+
+def demo_table() -> str:
+    measured = json.loads((ROOT / "results/demo.json").read_text())
+    lines = [
+        f"| decoder | right number of walkers | count error | stay rate (truth {measured['truth']['stay_rate']:.2f}) |",
+        "|---|---|---|---|",
+    ]
+    for name, kept in measured["decoders"].items():
+        row = f"| {name} | {kept['right_number']:.1%} | {kept['count_error']:.2f} | {kept['stay_rate']:.2f} |"
+        lines.append(row.replace("| conserving |", "| **conserving** |"))
+    return "\n".join(lines)
+
+
+def bench_table() -> str:
+    """The ratios that have a target."""
+    records = json.loads((ROOT / "results/bench_decode.json").read_text())
+    lines = ["| measured | ratio | 95 % interval | target |", "|---|---|---|---|"]
+    for record in records:
+        if record["target"] is not None:
+            low, high = record["interval"]
+            target = record["target"].replace("<=", "≤").replace(">=", "≥") + ("" if record["ok"] else " (**missed**)")
+            lines.append(f"| {record['name']} | {record['value']:.4g} | {low:.4g} … {high:.4g} | {target} |")
+    return "\n".join(lines)
+
+
+TABLES = {
+    ("README.md", "demo table"): demo_table,
+    ("README.md", "bench table"): bench_table,
+    ("docs/decoders.md", "presets"): presets_table,
+}
+
+
+def with_table(text: str, mark: str, table: str) -> str:
+    """The text with the table between its marks; the first time, after the lone mark."""
+    start, end = f"<!-- {mark} -->", f"<!-- end of {mark} -->"
+    before, found, after = text.partition(start)
+    if not found:
+        raise ValueError(f"no mark {start}")
+    if end in after:
+        after = after.partition(end)[2]
+    return f"{before}{start}\n{table}\n{end}{after}"
+
+
+def main(check: bool) -> None:
+    stale = []
+    for (name, mark), table in TABLES.items():
+        path = ROOT / name
+        text = path.read_text()
+        written = with_table(text, mark, table())
+        if written != text:
+            stale.append(f"{name}: {mark}")
+            if not check:
+                path.write_text(written)
+    if check and stale:
+        sys.exit(f"not current, run `python docs/write_tables.py`: {', '.join(stale)}")
+
+
+if __name__ == "__main__":
+    main(check="--check" in sys.argv)
