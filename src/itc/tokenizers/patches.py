@@ -1,0 +1,227 @@
+"""Tokens that are patches: a frame is cut into a grid of patches, each replaced by the nearest patch of a codebook.
+
+The codebook grows while frames come in: a patch that is far from every code becomes a code itself. Nothing is trained.
+
+Everything here is exact. Frames are bytes, so squared distances are integers, and they are compared through
+|c|² − 2 p·c, one matrix product. With bytes centred to −128…127 every sum in it stays below 2²⁴ for patches of up to
+341 bytes, so float32 makes no rounding error in whatever order it adds (nor do the shorter floats some devices
+multiply in: they all hold 8-bit integers).
+"""
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jaxtyping import Bool, Float32, Int32, Integer, UInt8
+
+from itc.tokenizers.distinct import distinct
+
+CENTRE = 128
+# d − |p|² = |c|² − 2 p·c lies within ±3·128² per byte and must stay below 2²⁴ to be exact in float32.
+LARGEST_PATCH = (2**24 - 1) // (3 * CENTRE**2)
+# Patches are looked up this many at a time, against this many codes: tiles of scores that stay in the cache, few
+# enough idle rows in the last one, and work that follows the number of distinct patches and of codes in use.
+PATCHES_AT_ONCE = 128
+CODES_AT_ONCE = 512
+SMALLEST_BUCKET = 64
+
+
+@dataclass(frozen=True)
+class PatchTokenizerConfig:
+    """The shape of a patch, how many codes there may be, and how far a patch must be from all of them to become one."""
+
+    patch: tuple[int, int, int] = (7, 7, 3)  # rows, columns, channels
+    codes: int = 4096
+    threshold: float = 0.75  # squared distance, with pixels in 0…1
+    frame_max: int = 255  # the pixel value that means 1: 255 for pictures, 1 for MinAtar's binary channels
+
+    def __post_init__(self) -> None:
+        if len(self.patch) != 3 or min(self.patch) < 1:
+            raise ValueError(f"patch must be (rows, columns, channels), each at least 1, got {self.patch!r}")
+        if math.prod(self.patch) > LARGEST_PATCH:
+            raise ValueError(
+                f"patch {self.patch} has {math.prod(self.patch)} bytes; distances are exact up to {LARGEST_PATCH}"
+            )
+        if self.codes < 1:
+            raise ValueError(f"codes must be at least 1, got {self.codes}")
+        if not self.threshold >= 0:
+            raise ValueError(f"threshold must not be negative, got {self.threshold}")
+        if not 1 <= self.frame_max <= 255:
+            raise ValueError(f"frame_max must be in 1..255, as frames are bytes, got {self.frame_max}")
+
+    @property
+    def novel_from(self) -> int:
+        """The smallest squared distance between byte patches that exceeds the threshold: 48,769 for pictures, 1 for
+        MinAtar, where every new patch therefore becomes a code."""
+        return math.floor(self.threshold * self.frame_max**2) + 1
+
+
+class Codebook(NamedTuple):
+    """The codes found so far. Codes are never changed or removed, and no two are equal."""
+
+    patches: UInt8[Array, "k ph pw c"]  # zero from `size` on
+    size: Int32[Array, ""]  # codes in use
+
+    @property
+    def full(self) -> Bool[Array, ""]:
+        """No room is left: patches that are far from every code get the nearest one all the same."""
+        return self.size == len(self.patches)
+
+
+def empty_codebook(config: PatchTokenizerConfig = PatchTokenizerConfig()) -> Codebook:
+    return Codebook(jnp.zeros((config.codes, *config.patch), jnp.uint8), jnp.zeros((), jnp.int32))
+
+
+def bucket_of(size: int, codes: int) -> int:
+    """`size` rounded up to 64, 128, 256, … or `codes`: for shapes that follow the codes in use without compiling for
+    every new one. (Encoding needs none: it visits the codes in use, however many there are.)"""
+    if not 0 <= size <= codes:
+        raise ValueError(f"size must be in 0..{codes}, got {size}")
+    return min(codes, max(SMALLEST_BUCKET, 1 << (size - 1).bit_length()))
+
+
+@jax.jit
+def encode(codebook: Codebook, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
+    """The nearest code of every patch, row by row; the first of several equally near. 0 while the codebook is empty."""
+    patches = cut(codebook, frames)
+    codes = codebook.patches.reshape(len(codebook.patches), -1)
+    leader, leaders, count = distinct(patches)
+
+    def encode_some(turn, tokens):
+        index = _some_of(leaders, turn)
+        nearest = _nearest(codes, codebook.size, _centred(patches[index]))
+        return tokens.at[index].set(nearest.code, mode="drop")
+
+    tokens = lax.fori_loop(0, _turns(count), encode_some, jnp.zeros(len(patches), jnp.int32))
+    return tokens[leader].reshape(len(frames), -1)
+
+
+@jax.jit(static_argnames="grid")
+def decode(
+    codebook: Codebook, tokens: Integer[Array, "b n"], grid: tuple[int, int]
+) -> UInt8[Array, "b H W c"]:
+    """Frames whose patches are the codes of the tokens; `grid` is (rows, columns) of tokens."""
+    (b, n), (h, w), (_, ph, pw, c) = tokens.shape, grid, codebook.patches.shape
+    if h * w != n:
+        raise ValueError(f"grid {h}×{w} has {h * w} cells, but tokens have {n} per frame")
+    patches = codebook.patches[tokens].reshape(b, h, w, ph, pw, c)
+    return patches.swapaxes(2, 3).reshape(b, h * ph, w * pw, c)
+
+
+@jax.jit(static_argnames="config")
+def update(
+    codebook: Codebook, frames: UInt8[Array, "b H W c"], config: PatchTokenizerConfig
+) -> Codebook:
+    """Add the patches that are far from every code, as if scanning them one by one: frame by frame, row by row.
+
+    Why some at a time gives the same codebook as one at a time. When the scan reaches a patch, the codes are those from
+    before, those added by earlier turns, and those added earlier in this turn. The first two are compared in
+    one matrix product. What remains is visited in order: the first remaining patch is far from all codes, so the scan
+    would add it, and it drops from the rest exactly those that the scan would find near it. Repetitions of a patch can
+    be left out: after its first visit it is near a code for ever, and a full codebook stays full.
+    """
+    if codebook.patches.shape != (config.codes, *config.patch):
+        raise ValueError(f"codebook has patches {codebook.patches.shape}, config says {(config.codes, *config.patch)}")
+    patches = cut(codebook, frames)
+    _, leaders, count = distinct(patches)
+
+    def unfinished(state):
+        turn, codes, size = state
+        return (turn < _turns(count)) & (size < len(codes))
+
+    def add_some(state):
+        turn, codes, size = state
+        index = _some_of(leaders, turn)
+        some = patches[index]
+        centred = _centred(some)
+        far_from = config.novel_from - (centred * centred).sum(axis=1)  # d ≥ novel_from, as a bound on d − |p|²
+        novel = (_nearest(codes, size, centred).score >= far_from) & (index < len(patches))
+        added = lax.cond(novel.any(), _first_come, lambda centred, far_from, novel: novel, centred, far_from, novel)
+        # Beyond the last code there is no room: those are dropped.
+        place = jnp.where(added, size + added.cumsum(dtype=jnp.int32) - 1, len(codes))
+        codes = codes.at[place].set(some, mode="drop")
+        return turn + 1, codes, jnp.minimum(size + added.sum(dtype=jnp.int32), len(codes))
+
+    start = (jnp.int32(0), codebook.patches.reshape(config.codes, -1), codebook.size)
+    _, codes, size = lax.while_loop(unfinished, add_some, start)
+    return Codebook(codes.reshape(codebook.patches.shape), size)
+
+
+def report_saturation(before: Codebook, after: Codebook) -> None:
+    """Warn when the codebook has just become full. Compares two states, so it speaks once, also in a resumed run."""
+    if bool(after.full) and not bool(before.full):
+        warnings.warn(
+            f"the codebook is full: all {len(after.patches)} codes are in use. From now on new patches are shown as "
+            "the nearest known one. More codes or a higher threshold would avoid this.",
+            stacklevel=2,
+        )
+
+
+def cut(codebook: Codebook, frames: UInt8[Array, "b H W c"]) -> UInt8[Array, "p d"]:
+    """All patches of all frames, one per row, in the order in which they are scanned."""
+    (b, height, width, channels), (_, ph, pw, c) = frames.shape, codebook.patches.shape
+    if height % ph or width % pw or channels != c:
+        raise ValueError(f"frames of {height}×{width}×{channels} cannot be cut into patches of {ph}×{pw}×{c}")
+    rows = frames.reshape(b * (height // ph), ph, width // pw, pw * c)
+    return rows.swapaxes(1, 2).reshape(-1, ph * pw * c)
+
+
+class _Nearest(NamedTuple):
+    score: Float32[Array, " p"]  # squared distance to the nearest code, less the squared norm of the patch
+    code: Int32[Array, " p"]
+
+
+def _nearest(codes: UInt8[Array, "k d"], size: Int32[Array, ""], centred: Float32[Array, "p d"]) -> _Nearest:
+    """The nearest of the codes in use; an infinite score if there is none."""
+    k = len(codes)
+    block = min(CODES_AT_ONCE, k)
+
+    def compare(turn, best: _Nearest) -> _Nearest:
+        start = jnp.minimum(turn * block, k - block)  # the last block may overlap the one before: no harm
+        some = _centred(lax.dynamic_slice_in_dim(codes, start, block))
+        number = start + jnp.arange(block, dtype=jnp.int32)[:, None]
+        # Codes by patches, so that minima over codes run along whole rows.
+        scores = (some * some).sum(axis=1)[:, None] - 2 * (some @ centred.T)
+        scores = jnp.where(number < size, scores, jnp.inf)
+        score = scores.min(axis=0)
+        # Not argmin, which XLA computes one number at a time on a CPU.
+        code = jnp.where(scores == score[None], number, k).min(axis=0)
+        nearer = score < best.score  # strictly: the first of several equally near
+        return _Nearest(jnp.where(nearer, score, best.score), jnp.where(nearer, code, best.code))
+
+    p = len(centred)
+    nothing = _Nearest(jnp.full(p, jnp.inf, jnp.float32), jnp.zeros(p, jnp.int32))
+    return lax.fori_loop(0, (size + block - 1) // block, compare, nothing)
+
+
+def _first_come(
+    centred: Float32[Array, "p d"], far_from: Float32[Array, " p"], novel: Bool[Array, " p"]
+) -> Bool[Array, " p"]:
+    """Which of the novel patches are still novel when their turn comes, after those before them were added."""
+    norms = (centred * centred).sum(axis=1)
+    far = norms[:, None] - 2 * (centred @ centred.T) >= far_from[None]  # row: the one added, column: the one compared
+
+    def add_first(state):
+        remaining, added = state
+        first = remaining.argmax()
+        return remaining & far[first], added.at[first].set(True)
+
+    return lax.while_loop(lambda state: state[0].any(), add_first, (novel, jnp.zeros_like(novel)))[1]
+
+
+def _centred(patches: UInt8[Array, "p d"]) -> Float32[Array, "p d"]:
+    return patches.astype(jnp.float32) - CENTRE
+
+
+def _turns(count: Int32[Array, ""]) -> Int32[Array, ""]:
+    return (count + PATCHES_AT_ONCE - 1) // PATCHES_AT_ONCE
+
+
+def _some_of(leaders: Int32[Array, " p"], turn: Int32[Array, ""]) -> Int32[Array, " some"]:
+    """The leaders of this turn; where there are no more, p, which is no row: reading it clamps, writing it drops."""
+    which = turn * PATCHES_AT_ONCE + jnp.arange(PATCHES_AT_ONCE, dtype=jnp.int32)
+    return leaders.at[which].get(mode="fill", fill_value=len(leaders))
