@@ -1,0 +1,150 @@
+"""What was seen lately: a ring buffer of steps, one lane per environment, from which windows in time are drawn.
+
+A step is whatever pytree of arrays an environment loop records: frame, action, reward, terminated, truncated, … The
+buffer stores it as it comes (bytes as bytes) with two axes in front: lane and slot. All lanes are written together, so
+one write head serves them all; once the buffer is full it runs over the oldest steps.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, core, lax, random
+from jaxtyping import Bool, Int32, PyTree
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """How much is remembered: the paper's 128,000 frames over 48 environments."""
+
+    frames: int = 128_000
+    lanes: int = 48
+
+    def __post_init__(self) -> None:
+        if self.lanes < 1:
+            raise ValueError(f"lanes must be at least 1, got {self.lanes}")
+        if self.frames < self.lanes:
+            raise ValueError(f"frames must be at least one per lane ({self.lanes}), got {self.frames}")
+
+    @property
+    def steps_per_lane(self) -> int:
+        """2,666 at the paper's size; what does not divide is left out."""
+        return self.frames // self.lanes
+
+
+class Replay(NamedTuple):
+    """The stored steps, and where the next one goes."""
+
+    steps: PyTree[Array]  # every leaf (lanes, slots, …)
+    head: Int32[Array, ""]  # the slot written next, which holds the oldest step once the buffer is full
+    stored: Int32[Array, ""]  # steps per lane that can be read
+
+    @property
+    def lanes(self) -> int:
+        return jax.tree.leaves(self.steps)[0].shape[0]
+
+    @property
+    def slots(self) -> int:
+        """Steps per lane that fit."""
+        return jax.tree.leaves(self.steps)[0].shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self))
+
+
+def add(replay: Replay, steps: PyTree[Any]) -> Replay:
+    """Append t steps to every lane; every leaf of `steps` is (lanes, t, …). The oldest make room.
+
+    The buffer handed in is written in place and must not be used again. Inside a `jit` of your own, donate it there.
+    """
+    _check_steps(replay, steps)
+    return _add(replay, steps)
+
+
+def sample(replay: Replay, key: Array, batch: int, length: int) -> PyTree[Array]:
+    """Windows of consecutive steps of a lane, each equally likely, with replacement; every leaf (batch, length, …).
+
+    A window may cross the end of the memory, but never the write head: its steps really followed each other.
+    Inside `jit`, where nobody can see how much is stored, ask `can_sample` first.
+    """
+    _check_window(replay, batch, length)
+    return _sample(replay, key, batch, length)
+
+
+def can_sample(replay: Replay, length: int) -> Bool[Array, ""]:
+    """At least one window of this length is stored."""
+    return replay.stored >= length
+
+
+@partial(jax.jit, donate_argnames="replay")
+def _add(replay: Replay, steps: PyTree[Array]) -> Replay:
+    time = jax.tree.leaves(steps)[0].shape[1]
+
+    # Step by step: each is a copy into a known place, wherever the ring ends. (A scatter would do it in one
+    # operation, element by element.)
+    def write(step, stored):
+        slot = (replay.head + step) % replay.slots
+        return jax.tree.map(
+            lambda old, new: lax.dynamic_update_slice_in_dim(
+                old, lax.dynamic_slice_in_dim(new, step, 1, axis=1), slot, axis=1
+            ),
+            stored,
+            steps,
+        )
+
+    return Replay(
+        steps=lax.fori_loop(0, time, write, replay.steps),
+        head=(replay.head + time) % replay.slots,
+        stored=jnp.minimum(replay.stored + time, replay.slots),
+    )
+
+
+@partial(jax.jit, static_argnames=("batch", "length"))
+def _sample(replay: Replay, key: Array, batch: int, length: int) -> PyTree[Array]:
+    lane_key, start_key = random.split(key)
+    # Every lane holds the same number of windows, so a uniform lane and a uniform start make a uniform window.
+    lane = random.randint(lane_key, (batch,), 0, replay.lanes)
+    start = random.randint(start_key, (batch,), 0, jnp.maximum(1, replay.stored - length + 1))
+    oldest = replay.head - replay.stored
+    slot = (oldest + start[:, None] + jnp.arange(length)[None]) % replay.slots
+    return jax.tree.map(lambda leaf: leaf[lane[:, None], slot], replay.steps)
+
+
+def _check_steps(replay: Replay, steps: PyTree[Any]) -> None:
+    stored_tree, given_tree = jax.tree.structure(replay.steps), jax.tree.structure(steps)
+    if given_tree != stored_tree:
+        raise ValueError(f"steps must have the structure {stored_tree}, got {given_tree}")
+    times = set()
+    for (path, stored), given in zip(jax.tree.leaves_with_path(replay.steps), jax.tree.leaves(steps), strict=True):
+        name = "steps" + jax.tree_util.keystr(path)
+        expected = f"({replay.lanes} lanes, time{''.join(f', {side}' for side in stored.shape[2:])}) {stored.dtype}"
+        shape, dtype = jnp.shape(given), jnp.result_type(given)
+        if len(shape) < 2 or shape[0] != replay.lanes or shape[2:] != stored.shape[2:] or dtype != stored.dtype:
+            raise ValueError(f"{name} must be {expected}, got {shape} {dtype}")
+        times.add(shape[1])
+    if len(times) > 1:
+        raise ValueError(f"steps must all have the same time, got {sorted(times)}")
+    if times.pop() > replay.slots:
+        raise ValueError(f"steps hold more than the {replay.slots} steps per lane that fit into the buffer")
+
+
+def _check_window(replay: Replay, batch: int, length: int) -> None:
+    if batch < 1:
+        raise ValueError(f"batch must be at least 1, got {batch}")
+    if not 1 <= length <= replay.slots:
+        raise ValueError(f"length must be in 1..{replay.slots}, the steps per lane that fit, got {length}")
+    if not isinstance(replay.stored, core.Tracer) and int(replay.stored) < length:
+        raise ValueError(f"length {length} is longer than the {int(replay.stored)} steps per lane stored so far")
+
+
+def empty_replay(step: PyTree[Any], config: ReplayConfig = ReplayConfig()) -> Replay:
+    """A buffer for steps like `step`: one step of one lane, as arrays or `jax.ShapeDtypeStruct`s."""
+    if not jax.tree.leaves(step):
+        raise ValueError("step must hold at least one array")
+    lead = (config.lanes, config.steps_per_lane)
+    # Without a weak type, even where `step` has one: all later writes have the same types, and compile once.
+    empty = jax.tree.map(lambda leaf: jnp.zeros((*lead, *jnp.shape(leaf)), jnp.result_type(leaf)), step)
+    return Replay(empty, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
