@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, core, lax, random
+from jax import Array, lax, random
+from jax.core import Tracer
 from jaxtyping import Bool, Int32, PyTree
 
 
@@ -127,8 +128,9 @@ def _check_steps(replay: Replay, steps: PyTree[Any]) -> None:
         times.add(shape[1])
     if len(times) > 1:
         raise ValueError(f"steps must all have the same time, got {sorted(times)}")
-    if times.pop() > replay.slots:
-        raise ValueError(f"steps hold more than the {replay.slots} steps per lane that fit into the buffer")
+    time = times.pop()
+    if not 1 <= time <= replay.slots:
+        raise ValueError(f"steps must hold 1..{replay.slots} steps per lane, as many as fit, got {time}")
 
 
 def _check_window(replay: Replay, batch: int, length: int) -> None:
@@ -136,7 +138,7 @@ def _check_window(replay: Replay, batch: int, length: int) -> None:
         raise ValueError(f"batch must be at least 1, got {batch}")
     if not 1 <= length <= replay.slots:
         raise ValueError(f"length must be in 1..{replay.slots}, the steps per lane that fit, got {length}")
-    if not isinstance(replay.stored, core.Tracer) and int(replay.stored) < length:
+    if not isinstance(replay.stored, Tracer) and int(replay.stored) < length:
         raise ValueError(f"length {length} is longer than the {int(replay.stored)} steps per lane stored so far")
 
 

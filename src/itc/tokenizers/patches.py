@@ -101,10 +101,10 @@ def encode(codebook: Codebook, frames: UInt8[Array, "b H W c"]) -> Int32[Array, 
 
 
 @jax.jit(static_argnames="grid")
-def decode(
-    codebook: Codebook, tokens: Integer[Array, "b n"], grid: tuple[int, int]
-) -> UInt8[Array, "b H W c"]:
+def decode(codebook: Codebook, tokens: Integer[Array, "b n"], grid: tuple[int, int]) -> UInt8[Array, "b H W c"]:
     """Frames whose patches are the codes of the tokens; `grid` is (rows, columns) of tokens."""
+    if tokens.ndim != 2 or not jnp.issubdtype(tokens.dtype, jnp.integer):
+        raise ValueError(f"tokens must be (b, n) integers, got {tokens.shape} {tokens.dtype}")
     (b, n), (h, w), (_, ph, pw, c) = tokens.shape, grid, codebook.patches.shape
     if h * w != n:
         raise ValueError(f"grid {h}×{w} has {h * w} cells, but tokens have {n} per frame")
@@ -113,9 +113,7 @@ def decode(
 
 
 @jax.jit(static_argnames="config")
-def update(
-    codebook: Codebook, frames: UInt8[Array, "b H W c"], config: PatchTokenizerConfig
-) -> Codebook:
+def update(codebook: Codebook, frames: UInt8[Array, "b H W c"], config: PatchTokenizerConfig) -> Codebook:
     """Add the patches that are far from every code, as if scanning them one by one: frame by frame, row by row.
 
     Why some at a time gives the same codebook as one at a time. When the scan reaches a patch, the codes are those from
@@ -163,6 +161,10 @@ def report_saturation(before: Codebook, after: Codebook) -> None:
 
 def cut(codebook: Codebook, frames: UInt8[Array, "b H W c"]) -> UInt8[Array, "p d"]:
     """All patches of all frames, one per row, in the order in which they are scanned."""
+    if frames.ndim != 4 or frames.size == 0 or frames.dtype != jnp.uint8:
+        raise ValueError(
+            f"frames must be a filled (b, height, width, channels) uint8, got {frames.shape} {frames.dtype}"
+        )
     (b, height, width, channels), (_, ph, pw, c) = frames.shape, codebook.patches.shape
     if height % ph or width % pw or channels != c:
         raise ValueError(f"frames of {height}×{width}×{channels} cannot be cut into patches of {ph}×{pw}×{c}")
