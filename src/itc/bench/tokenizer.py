@@ -65,7 +65,7 @@ def made_up_frames(world: World, lanes: int = LANES, steps: int = STEPS) -> UInt
     for lane in range(lanes):
         row, column = generator.integers(0, side, 2)
         for step in range(steps):
-            row, column = (row, column) + generator.integers(-1, 2, 2)
+            row, column = row + generator.integers(-1, 2), column + generator.integers(-1, 2)
             view = tiles[ground[np.arange(row, row + h)[:, None] % side, np.arange(column, column + w)[None] % side]]
             frames[lane, step] = view.swapaxes(1, 2).reshape(h * ph, w * pw, c)
         if lane < NIGHT * lanes:
@@ -82,10 +82,10 @@ def _filled(codebook: Codebook) -> Codebook:
 
 
 def _encoding(label: str, frames: np.ndarray, codebook: Codebook, target: Target | None) -> Iterator[Record]:
-    frames = jnp.asarray(frames)
+    on_device = jnp.asarray(frames)
     contestants: dict[str, Callable] = {
-        "encode": partial(encode, codebook, frames),
-        "broadcast and argmin": partial(naive_encode, codebook, frames),
+        "encode": partial(encode, codebook, on_device),
+        "broadcast and argmin": partial(naive_encode, codebook, on_device),
     }
     seconds = interleave(contestants, wait=jax.block_until_ready)
     label = f"{len(frames)} {label}, {len(codebook.patches)} codes"

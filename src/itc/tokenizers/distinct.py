@@ -38,9 +38,11 @@ def distinct(rows: UInt8[Array, "p d"]) -> Distinct:
 
 
 def _words(rows: UInt8[Array, "p d"]) -> UInt32[Array, "p words"]:
-    """The same bytes, four at a time: a quarter of the work for hashing and comparing."""
-    padded = jnp.pad(rows, ((0, 0), (0, -rows.shape[1] % 4)))
-    return lax.bitcast_convert_type(padded.reshape(len(rows), padded.shape[1] // 4, 4), jnp.uint32)
+    """The same bytes, four to a word: a quarter of the work for hashing and comparing."""
+    quarters = jnp.split(jnp.pad(rows, ((0, 0), (0, -rows.shape[1] % 4))).astype(jnp.uint32), 4, axis=1)
+    words = quarters[0] | quarters[1] << 8 | quarters[2] << 16 | quarters[3] << 24
+    # Written down once. XLA would rather work them out anew for every use, byte by byte, four times as slowly.
+    return lax.optimization_barrier(words)
 
 
 def _slots(words: UInt32[Array, "p words"]) -> Int32[Array, " p"]:

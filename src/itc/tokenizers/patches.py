@@ -11,6 +11,7 @@ multiply in: they all hold 8-bit integers).
 import math
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -23,9 +24,11 @@ from itc.tokenizers.distinct import distinct
 CENTRE = 128
 # d − |p|² = |c|² − 2 p·c lies within ±3·128² per byte and must stay below 2²⁴ to be exact in float32.
 LARGEST_PATCH = (2**24 - 1) // (3 * CENTRE**2)
-# Patches are looked up this many at a time, against this many codes: tiles of scores that stay in the cache, few
-# enough idle rows in the last one, and work that follows the number of distinct patches and of codes in use.
+# Patches are looked up this many at a time, against this many codes: tiles of scores that stay in the cache, and work
+# that follows the number of distinct patches and of codes in use. Large blocks of codes keep all cores busy, but most
+# worlds have few codes (MinAtar's Breakout 57), which fit into one small block.
 PATCHES_AT_ONCE = 128
+FEW_CODES = 128
 CODES_AT_ONCE = 512
 SMALLEST_BUCKET = 64
 
@@ -169,7 +172,8 @@ def cut(codebook: Codebook, frames: UInt8[Array, "b H W c"]) -> UInt8[Array, "p 
     if height % ph or width % pw or channels != c:
         raise ValueError(f"frames of {height}×{width}×{channels} cannot be cut into patches of {ph}×{pw}×{c}")
     rows = frames.reshape(b * (height // ph), ph, width // pw, pw * c)
-    return rows.swapaxes(1, 2).reshape(-1, ph * pw * c)
+    patches = rows.swapaxes(1, 2).reshape(-1, ph * pw * c)
+    return lax.optimization_barrier(patches)  # cut once, not anew for every use
 
 
 class _Nearest(NamedTuple):
@@ -179,8 +183,15 @@ class _Nearest(NamedTuple):
 
 def _nearest(codes: UInt8[Array, "k d"], size: Int32[Array, ""], centred: Float32[Array, "p d"]) -> _Nearest:
     """The nearest of the codes in use; an infinite score if there is none."""
+    few, many = partial(_nearest_by_blocks, block=FEW_CODES), partial(_nearest_by_blocks, block=CODES_AT_ONCE)
+    return lax.cond(size <= FEW_CODES, few, many, codes, size, centred)
+
+
+def _nearest_by_blocks(
+    codes: UInt8[Array, "k d"], size: Int32[Array, ""], centred: Float32[Array, "p d"], block: int
+) -> _Nearest:
     k = len(codes)
-    block = min(CODES_AT_ONCE, k)
+    block = min(block, k)
 
     def compare(turn, best: _Nearest) -> _Nearest:
         start = jnp.minimum(turn * block, k - block)  # the last block may overlap the one before: no harm
