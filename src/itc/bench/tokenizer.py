@@ -11,7 +11,8 @@ from jax import Array, lax
 from jaxtyping import Bool, Float32, Int32, UInt8
 
 from itc.bench.measure import Record, Target, interleave, ratio_record, time_record
-from itc.tokenizers.patches import Codebook, PatchTokenizerConfig, cut, empty_codebook, encode, update
+from itc.tokenizers.cutting import bytes_of, cut
+from itc.tokenizers.patches import Codebook, PatchTokenizerConfig, empty_codebook, encode, update
 
 ENCODE_TARGET = Target(">=", 25)
 UPDATE_TARGET = Target(">=", 300)
@@ -100,7 +101,7 @@ def _updating(label: str, frames: np.ndarray, codebook: Codebook, config: PatchT
     """The first update, from nothing, and a later one, when the codes are known and nothing is added."""
     lanes, steps = frames.shape[:2]
     every = jnp.asarray(frames.reshape(-1, *frames.shape[2:]))
-    patches = cut(codebook, every)
+    patches = bytes_of(cut(every, config.patch), config.patch)
     empty = empty_codebook(config)
     some = patches[:: len(patches) // SLICE][:SLICE]
     contestants: dict[str, Callable] = {
@@ -121,7 +122,8 @@ def _updating(label: str, frames: np.ndarray, codebook: Codebook, config: PatchT
 @jax.jit
 def naive_encode(codebook: Codebook, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
     """The difference of every patch and every code."""
-    patches = cut(codebook, frames).astype(jnp.float32)
+    patch = codebook.patches.shape[1:]
+    patches = bytes_of(cut(frames, patch), patch).astype(jnp.float32)
     codes = codebook.patches.reshape(len(codebook.patches), -1).astype(jnp.float32)
     distance = jnp.square(patches[:, None] - codes[None]).sum(axis=-1)
     return distance.argmin(axis=1).astype(jnp.int32).reshape(len(frames), -1)

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float32, Int32, Integer, UInt8
 
+from itc.tokenizers.cutting import bytes_of, cut
 from itc.tokenizers.distinct import distinct
 
 CENTRE = 128
@@ -90,13 +91,14 @@ def bucket_of(size: int, codes: int) -> int:
 @jax.jit
 def encode(codebook: Codebook, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
     """The nearest code of every patch, row by row; the first of several equally near. 0 while the codebook is empty."""
-    patches = cut(codebook, frames)
+    patch = codebook.patches.shape[1:]
+    patches = cut(frames, patch)
     codes = codebook.patches.reshape(len(codebook.patches), -1)
     leader, leaders, count = distinct(patches)
 
     def encode_some(turn, tokens):
         index = _some_of(leaders, turn)
-        nearest = _nearest(codes, codebook.size, _centred(patches[index]))
+        nearest = _nearest(codes, codebook.size, _centred(bytes_of(patches[index], patch)))
         return tokens.at[index].set(nearest.code, mode="drop")
 
     tokens = lax.fori_loop(0, _turns(count), encode_some, jnp.zeros(len(patches), jnp.int32))
@@ -127,7 +129,7 @@ def update(codebook: Codebook, frames: UInt8[Array, "b H W c"], config: PatchTok
     """
     if codebook.patches.shape != (config.codes, *config.patch):
         raise ValueError(f"codebook has patches {codebook.patches.shape}, config says {(config.codes, *config.patch)}")
-    patches = cut(codebook, frames)
+    patches = cut(frames, config.patch)
     _, leaders, count = distinct(patches)
 
     def unfinished(state):
@@ -137,7 +139,7 @@ def update(codebook: Codebook, frames: UInt8[Array, "b H W c"], config: PatchTok
     def add_some(state):
         turn, codes, size = state
         index = _some_of(leaders, turn)
-        some = patches[index]
+        some = bytes_of(patches[index], config.patch)
         centred = _centred(some)
         far_from = config.novel_from - (centred * centred).sum(axis=1)  # d ≥ novel_from, as a bound on d − |p|²
         novel = (_nearest(codes, size, centred).score >= far_from) & (index < len(patches))
@@ -160,20 +162,6 @@ def report_saturation(before: Codebook, after: Codebook) -> None:
             "the nearest known one. More codes or a higher threshold would avoid this.",
             stacklevel=2,
         )
-
-
-def cut(codebook: Codebook, frames: UInt8[Array, "b H W c"]) -> UInt8[Array, "p d"]:
-    """All patches of all frames, one per row, in the order in which they are scanned."""
-    if frames.ndim != 4 or frames.size == 0 or frames.dtype != jnp.uint8:
-        raise ValueError(
-            f"frames must be a filled (b, height, width, channels) uint8, got {frames.shape} {frames.dtype}"
-        )
-    (b, height, width, channels), (_, ph, pw, c) = frames.shape, codebook.patches.shape
-    if height % ph or width % pw or channels != c:
-        raise ValueError(f"frames of {height}×{width}×{channels} cannot be cut into patches of {ph}×{pw}×{c}")
-    rows = frames.reshape(b * (height // ph), ph, width // pw, pw * c)
-    patches = rows.swapaxes(1, 2).reshape(-1, ph * pw * c)
-    return lax.optimization_barrier(patches)  # cut once, not anew for every use
 
 
 class _Nearest(NamedTuple):
