@@ -144,7 +144,6 @@ def test_codebook_is_that_of_the_scan_across_turns(monkeypatch):
     """More patches than one turn takes, more codes than one block holds, and hash slots that nearly all collide."""
     monkeypatch.setattr(distinct_module, "SLOT_BITS", 3)
     monkeypatch.setattr(patches_module, "PATCHES_AT_ONCE", 16)
-    monkeypatch.setattr(patches_module, "FEW_CODES", 8)
     monkeypatch.setattr(patches_module, "CODES_AT_ONCE", 24)  # does not divide 64
     jax.clear_caches()
     config = PatchTokenizerConfig(patch=(2, 2, 1), codes=64, threshold=0.05)

@@ -11,7 +11,7 @@ from jaxtyping import UInt8, UInt32
 BYTES = 4  # of a word
 
 
-def cut(frames: UInt8[Array, "b H W c"], patch: tuple[int, int, int]) -> UInt32[Array, "p words"]:
+def cut(frames: UInt8[Array, "b H W c"], patch: tuple[int, ...]) -> UInt32[Array, "p words"]:
     """All patches of all frames, one per row: frame by frame, row by row."""
     if frames.ndim != 4 or frames.size == 0 or frames.dtype != jnp.uint8:
         raise ValueError(
@@ -26,7 +26,7 @@ def cut(frames: UInt8[Array, "b H W c"], patch: tuple[int, int, int]) -> UInt32[
     return words.reshape(b * h, -1, w, pw * c).swapaxes(1, 2).reshape(b * h * w, -1)
 
 
-def bytes_of(words: UInt32[Array, "p words"], patch: tuple[int, int, int]) -> UInt8[Array, "p d"]:
+def bytes_of(words: UInt32[Array, "p words"], patch: tuple[int, ...]) -> UInt8[Array, "p d"]:
     """The bytes of cut patches, in the order of their pixels."""
     ph, pw, c = patch
     shifts = jnp.arange(0, 8 * BYTES, 8, dtype=jnp.uint32).reshape(1, 1, BYTES, 1)

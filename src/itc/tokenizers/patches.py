@@ -3,21 +3,19 @@
 The codebook grows while frames come in: a patch that is far from every code becomes a code itself. Nothing is trained.
 
 Everything here is exact. Frames are bytes, so squared distances are integers, and they are compared through
-|c|² − 2 p·c, one matrix product. With bytes centred to −128…127 every sum in it stays below 2²⁴ for patches of up to
-341 bytes, so float32 makes no rounding error in whatever order it adds (nor do the shorter floats some devices
-multiply in: they all hold 8-bit integers).
+|c|² − 2 p·c, one matrix product. Bytes centred to −128…127 fit into bfloat16, which modern machines multiply fastest,
+and every sum stays below 2²⁴ for patches of up to 341 bytes, so float32 adds them without rounding in any order.
 """
 
 import math
 import warnings
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jaxtyping import Bool, Float32, Int32, Integer, UInt8
+from jaxtyping import BFloat16, Bool, Float32, Int32, Integer, UInt8
 
 from itc.tokenizers.cutting import bytes_of, cut
 from itc.tokenizers.distinct import distinct
@@ -25,12 +23,10 @@ from itc.tokenizers.distinct import distinct
 CENTRE = 128
 # d − |p|² = |c|² − 2 p·c lies within ±3·128² per byte and must stay below 2²⁴ to be exact in float32.
 LARGEST_PATCH = (2**24 - 1) // (3 * CENTRE**2)
-# Patches are looked up this many at a time, against this many codes: tiles of scores that stay in the cache, and work
-# that follows the number of distinct patches and of codes in use. Large blocks of codes keep all cores busy, but most
-# worlds have few codes (MinAtar's Breakout 57), which fit into one small block.
+# Patches are looked up this many at a time, against this many codes at a time: tiles of scores that stay in the cache,
+# and work that follows the number of distinct patches and of codes in use.
 PATCHES_AT_ONCE = 128
-FEW_CODES = 128
-CODES_AT_ONCE = 512
+CODES_AT_ONCE = 128
 SMALLEST_BUCKET = 64
 
 
@@ -91,14 +87,14 @@ def bucket_of(size: int, codes: int) -> int:
 @jax.jit
 def encode(codebook: Codebook, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
     """The nearest code of every patch, row by row; the first of several equally near. 0 while the codebook is empty."""
-    patch = codebook.patches.shape[1:]
-    patches = cut(frames, patch)
-    codes = codebook.patches.reshape(len(codebook.patches), -1)
+    k, *patch = codebook.patches.shape
+    patches = cut(frames, tuple(patch))
+    codes = _points(codebook.patches.reshape(k, -1))
     leader, leaders, count = distinct(patches)
 
     def encode_some(turn, tokens):
         index = _some_of(leaders, turn)
-        nearest = _nearest(codes, codebook.size, _centred(bytes_of(patches[index], patch)))
+        nearest = _nearest(codes, codebook.size, _points(bytes_of(patches[index], tuple(patch))))
         return tokens.at[index].set(nearest.code, mode="drop")
 
     tokens = lax.fori_loop(0, _turns(count), encode_some, jnp.zeros(len(patches), jnp.int32))
@@ -133,25 +129,24 @@ def update(codebook: Codebook, frames: UInt8[Array, "b H W c"], config: PatchTok
     _, leaders, count = distinct(patches)
 
     def unfinished(state):
-        turn, codes, size = state
-        return (turn < _turns(count)) & (size < len(codes))
+        turn, _, size = state
+        return (turn < _turns(count)) & (size < config.codes)
 
-    def add_some(state):
+    def visit_some(state):
         turn, codes, size = state
         index = _some_of(leaders, turn)
-        some = bytes_of(patches[index], config.patch)
-        centred = _centred(some)
-        far_from = config.novel_from - (centred * centred).sum(axis=1)  # d ≥ novel_from, as a bound on d − |p|²
-        novel = (_nearest(codes, size, centred).score >= far_from) & (index < len(patches))
-        added = lax.cond(novel.any(), _first_come, lambda centred, far_from, novel: novel, centred, far_from, novel)
-        # Beyond the last code there is no room: those are dropped.
-        place = jnp.where(added, size + added.cumsum(dtype=jnp.int32) - 1, len(codes))
-        codes = codes.at[place].set(some, mode="drop")
-        return turn + 1, codes, jnp.minimum(size + added.sum(dtype=jnp.int32), len(codes))
+        some = _points(bytes_of(patches[index], config.patch))
+        far_from = config.novel_from - some.norms  # d ≥ novel_from, as a bound on d − |p|²
+        novel = (_nearest(codes, size, some).score >= far_from) & (index < len(patches))
+        codes, size = lax.cond(
+            novel.any(), _add, lambda codes, size, *_: (codes, size), codes, size, some, far_from, novel
+        )
+        return turn + 1, codes, size
 
-    start = (jnp.int32(0), codebook.patches.reshape(config.codes, -1), codebook.size)
-    _, codes, size = lax.while_loop(unfinished, add_some, start)
-    return Codebook(codes.reshape(codebook.patches.shape), size)
+    start = (jnp.int32(0), _points(codebook.patches.reshape(config.codes, -1)), codebook.size)
+    _, codes, size = lax.while_loop(unfinished, visit_some, start)
+    grown = (codes.centred.astype(jnp.int32) + CENTRE).astype(jnp.uint8)
+    return Codebook(grown.reshape(codebook.patches.shape), size)
 
 
 def report_saturation(before: Codebook, after: Codebook) -> None:
@@ -164,58 +159,68 @@ def report_saturation(before: Codebook, after: Codebook) -> None:
         )
 
 
+class _Points(NamedTuple):
+    """Patches or codes, ready for distances."""
+
+    centred: BFloat16[Array, "p d"]
+    norms: Float32[Array, " p"]  # squared
+
+
+def _points(patches: UInt8[Array, "p d"]) -> _Points:
+    centred = patches.astype(jnp.float32) - CENTRE
+    return _Points(centred.astype(jnp.bfloat16), (centred * centred).sum(axis=1))
+
+
+def _scores(codes: _Points, patches: _Points) -> Float32[Array, "k p"]:
+    """Squared distances, each less the squared norm of the patch."""
+    product = lax.dot_general(
+        codes.centred, patches.centred, (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32
+    )
+    return codes.norms[:, None] - 2 * product
+
+
 class _Nearest(NamedTuple):
     score: Float32[Array, " p"]  # squared distance to the nearest code, less the squared norm of the patch
     code: Int32[Array, " p"]
 
 
-def _nearest(codes: UInt8[Array, "k d"], size: Int32[Array, ""], centred: Float32[Array, "p d"]) -> _Nearest:
+def _nearest(codes: _Points, size: Int32[Array, ""], patches: _Points) -> _Nearest:
     """The nearest of the codes in use; an infinite score if there is none."""
-    few, many = partial(_nearest_by_blocks, block=FEW_CODES), partial(_nearest_by_blocks, block=CODES_AT_ONCE)
-    return lax.cond(size <= FEW_CODES, few, many, codes, size, centred)
-
-
-def _nearest_by_blocks(
-    codes: UInt8[Array, "k d"], size: Int32[Array, ""], centred: Float32[Array, "p d"], block: int
-) -> _Nearest:
-    k = len(codes)
-    block = min(block, k)
+    k, p = len(codes.norms), len(patches.norms)
+    block = min(CODES_AT_ONCE, k)
 
     def compare(turn, best: _Nearest) -> _Nearest:
         start = jnp.minimum(turn * block, k - block)  # the last block may overlap the one before: no harm
-        some = _centred(lax.dynamic_slice_in_dim(codes, start, block))
+        some = jax.tree.map(lambda leaf: lax.dynamic_slice_in_dim(leaf, start, block), codes)
         number = start + jnp.arange(block, dtype=jnp.int32)[:, None]
-        # Codes by patches, so that minima over codes run along whole rows.
-        scores = (some * some).sum(axis=1)[:, None] - 2 * (some @ centred.T)
-        scores = jnp.where(number < size, scores, jnp.inf)
+        scores = jnp.where(number < size, _scores(some, patches), jnp.inf)
         score = scores.min(axis=0)
         # Not argmin, which XLA computes one number at a time on a CPU.
         code = jnp.where(scores == score[None], number, k).min(axis=0)
         nearer = score < best.score  # strictly: the first of several equally near
         return _Nearest(jnp.where(nearer, score, best.score), jnp.where(nearer, code, best.code))
 
-    p = len(centred)
     nothing = _Nearest(jnp.full(p, jnp.inf, jnp.float32), jnp.zeros(p, jnp.int32))
     return lax.fori_loop(0, (size + block - 1) // block, compare, nothing)
 
 
-def _first_come(
-    centred: Float32[Array, "p d"], far_from: Float32[Array, " p"], novel: Bool[Array, " p"]
-) -> Bool[Array, " p"]:
-    """Which of the novel patches are still novel when their turn comes, after those before them were added."""
-    norms = (centred * centred).sum(axis=1)
-    far = norms[:, None] - 2 * (centred @ centred.T) >= far_from[None]  # row: the one added, column: the one compared
+def _add(
+    codes: _Points, size: Int32[Array, ""], some: _Points, far_from: Float32[Array, " p"], novel: Bool[Array, " p"]
+) -> tuple[_Points, Int32[Array, ""]]:
+    """The codes with those novel patches that are still novel when their turn comes, after the ones before them."""
+    far = _scores(some, some) >= far_from[None]  # row: the one added, column: the one compared with it
 
     def add_first(state):
         remaining, added = state
         first = remaining.argmax()
         return remaining & far[first], added.at[first].set(True)
 
-    return lax.while_loop(lambda state: state[0].any(), add_first, (novel, jnp.zeros_like(novel)))[1]
-
-
-def _centred(patches: UInt8[Array, "p d"]) -> Float32[Array, "p d"]:
-    return patches.astype(jnp.float32) - CENTRE
+    _, added = lax.while_loop(lambda state: state[0].any(), add_first, (novel, jnp.zeros_like(novel)))
+    k = len(codes.norms)
+    # Beyond the last code there is no room: those are dropped.
+    place = jnp.where(added, size + added.cumsum(dtype=jnp.int32) - 1, k)
+    codes = jax.tree.map(lambda old, new: old.at[place].set(new, mode="drop"), codes, some)
+    return codes, jnp.minimum(size + added.sum(dtype=jnp.int32), k)
 
 
 def _turns(count: Int32[Array, ""]) -> Int32[Array, ""]:
