@@ -40,5 +40,5 @@ def distinct(rows: UInt32[Array, "p words"]) -> Distinct:
 def _slots(rows: UInt32[Array, "p words"]) -> Int32[Array, " p"]:
     """Multiply by fixed odd numbers, add up, and take the upper bits, where every word has left its mark."""
     odd = np.random.default_rng(0).integers(1 << 31, size=rows.shape[1], dtype=np.uint32) * np.uint32(2) + np.uint32(1)
-    total = (rows * jnp.asarray(odd)[None]).sum(axis=1, dtype=jnp.uint32)
+    total = rows @ jnp.asarray(odd)
     return (total >> (32 - SLOT_BITS)).astype(jnp.int32)

@@ -128,23 +128,30 @@ def update(codebook: Codebook, frames: UInt8[Array, "b H W c"], config: PatchTok
     patches = cut(frames, config.patch)
     _, leaders, count = distinct(patches)
 
-    def unfinished(state):
-        turn, _, size = state
-        return (turn < _turns(count)) & (size < config.codes)
+    turns = _turns(count)
 
-    def visit_some(state):
-        turn, codes, size = state
+    def some_of(turn):
         index = _some_of(leaders, turn)
         some = _points(bytes_of(patches[index], config.patch))
         far_from = config.novel_from - some.norms  # d ≥ novel_from, as a bound on d − |p|²
-        novel = (_nearest(codes, size, some).score >= far_from) & (index < len(patches))
-        codes, size = lax.cond(
-            novel.any(), _add, lambda codes, size, *_: (codes, size), codes, size, some, far_from, novel
-        )
-        return turn + 1, codes, size
+        return some, far_from, index < len(patches)
+
+    def visit(state):
+        """Go on to the next turn with a novel patch, or to the last; the codes are touched only there."""
+        turn, codes, size = state
+
+        def look(search):
+            turn = search[0] + 1
+            some, far_from, real = some_of(turn)
+            return turn, (_nearest(codes, size, some).score >= far_from) & real
+
+        nothing = (turn - 1, jnp.zeros(PATCHES_AT_ONCE, bool))
+        turn, novel = lax.while_loop(lambda search: ~search[1].any() & (search[0] + 1 < turns), look, nothing)
+        some, far_from, _ = some_of(turn)
+        return turn + 1, *_add(codes, size, some, far_from, novel)
 
     start = (jnp.int32(0), _points(codebook.patches.reshape(config.codes, -1)), codebook.size)
-    _, codes, size = lax.while_loop(unfinished, visit_some, start)
+    _, codes, size = lax.while_loop(lambda state: (state[0] < turns) & (state[2] < config.codes), visit, start)
     grown = (codes.centred.astype(jnp.int32) + CENTRE).astype(jnp.uint8)
     return Codebook(grown.reshape(codebook.patches.shape), size)
 
