@@ -127,14 +127,12 @@ def update(codebook: Codebook, frames: UInt8[Array, "b H W c"], config: PatchTok
         raise ValueError(f"codebook has patches {codebook.patches.shape}, config says {(config.codes, *config.patch)}")
     patches = cut(frames, config.patch)
     _, leaders, count = distinct(patches)
-
     turns = _turns(count)
 
     def some_of(turn):
-        index = _some_of(leaders, turn)
-        some = _points(bytes_of(patches[index], config.patch))
-        far_from = config.novel_from - some.norms  # d ≥ novel_from, as a bound on d − |p|²
-        return some, far_from, index < len(patches)
+        # A last turn that is not full reads the last patch again and again: it is near a code by then, or becomes one.
+        some = _points(bytes_of(patches[_some_of(leaders, turn)], config.patch))
+        return some, config.novel_from - some.norms  # d ≥ novel_from, as a bound on d − |p|²
 
     def visit(state):
         """Go on to the next turn with a novel patch, or to the last; the codes are touched only there."""
@@ -142,13 +140,12 @@ def update(codebook: Codebook, frames: UInt8[Array, "b H W c"], config: PatchTok
 
         def look(search):
             turn = search[0] + 1
-            some, far_from, real = some_of(turn)
-            return turn, (_nearest(codes, size, some).score >= far_from) & real
+            some, far_from = some_of(turn)
+            return turn, _nearest(codes, size, some).score >= far_from
 
         nothing = (turn - 1, jnp.zeros(PATCHES_AT_ONCE, bool))
         turn, novel = lax.while_loop(lambda search: ~search[1].any() & (search[0] + 1 < turns), look, nothing)
-        some, far_from, _ = some_of(turn)
-        return turn + 1, *_add(codes, size, some, far_from, novel)
+        return turn + 1, *_add(codes, size, *some_of(turn), novel)
 
     start = (jnp.int32(0), _points(codebook.patches.reshape(config.codes, -1)), codebook.size)
     _, codes, size = lax.while_loop(lambda state: (state[0] < turns) & (state[2] < config.codes), visit, start)
