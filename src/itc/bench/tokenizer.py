@@ -70,7 +70,7 @@ def made_up_frames(world: World, lanes: int = LANES, steps: int = STEPS) -> UInt
             view = tiles[ground[np.arange(row, row + h)[:, None] % side, np.arange(column, column + w)[None] % side]]
             frames[lane, step] = view.swapaxes(1, 2).reshape(h * ph, w * pw, c)
         if lane < NIGHT * lanes:
-            frames[lane] = frames[lane] // 2 + generator.integers(0, 32, frames[lane].shape, dtype=np.uint8)
+            frames[lane] = frames[lane] // 2 + generator.integers(0, 16, frames[lane].shape, dtype=np.uint8)
     return frames
 
 
