@@ -5,7 +5,11 @@ b batch · t time · n tokens of a frame (= h·w) · h rows · w columns · k co
 s sources (= n for frames) · a actions · e embedding · c channels.
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool
 
 # NumPy, JAX or PyTorch array: the decoder takes any and answers in kind.
 AnyArray = Any
@@ -26,3 +30,40 @@ class Matching(NamedTuple):
     source: AnyArray  # (…, n) −1 where nothing is taken
     value: AnyArray  # (…)
     gap: AnyArray  # (…)
+
+
+@dataclass(frozen=True, eq=False)  # compared and hashed by identity, so that it can be a static argument
+class EnvSpec:
+    """What an environment looks like from outside: everything about it that does not change while playing."""
+
+    name: str
+    frame_shape: tuple[int, int, int]  # height, width, channels; frames are always uint8
+    frame_max: int  # the largest value in a frame: 255, or 1 where channels are binary
+    actions: tuple[str, ...]
+    grid: tuple[int, int]  # rows and columns of tokens
+    patch: tuple[int, int]  # height and width in pixels of the patch behind one token
+    copyable: Bool[np.ndarray, "h w"]  # where a token may come from the previous frame; elsewhere it is always generated
+    reward_range: tuple[float, float]  # no step's reward lies outside
+    return_scale: float  # an episode's return that counts as 100 %
+    entities: tuple[str, ...]  # what `Environment.entities` speaks of, by index; 0 is "none"
+    achievements: tuple[str, ...] = ()
+    episode_length: int | None = None  # an episode is cut off after this many steps
+
+    def __post_init__(self):
+        height, width, _ = self.frame_shape
+        covered = (self.grid[0] * self.patch[0], self.grid[1] * self.patch[1])
+        if covered != (height, width):
+            raise ValueError(f"{self.name}: {self.grid} patches of {self.patch} cover {covered}, not {(height, width)}")
+        if self.copyable.shape != self.grid:
+            raise ValueError(f"{self.name}: copyable has shape {self.copyable.shape}, the grid is {self.grid}")
+        if self.entities[:1] != ("none",):
+            raise ValueError(f'{self.name}: the first entity must be "none", got {self.entities[:1]}')
+
+    @property
+    def cells(self) -> int:
+        """Tokens in a frame."""
+        return self.grid[0] * self.grid[1]
+
+    @property
+    def num_actions(self) -> int:
+        return len(self.actions)

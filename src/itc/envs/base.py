@@ -1,0 +1,46 @@
+"""The one interface of all environments: many lanes played side by side, frames in uint8."""
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+from jaxtyping import Array, Bool, Float32, Int, Int8, Key, UInt8
+
+from itc.types import EnvSpec
+
+
+class Step(NamedTuple):
+    """What one step of every lane led to."""
+
+    frame: UInt8[Array, "b H W c"]  # what the agent sees next: the first frame of a new episode where one ended
+    reward: Float32[Array, " b"]
+    terminated: Bool[Array, " b"]  # the game ended the episode
+    truncated: Bool[Array, " b"]  # the clock did; never both
+    last_frame: UInt8[Array, "b H W c"]  # the frame the step led to, before any new episode
+    achievements: Bool[Array, "b a"]  # unlocked so far in the episode this step belongs to, its last step included
+
+
+class Environment(ABC):
+    """A game in many lanes at once. Where an episode ends, the next one starts within the same step.
+
+    All randomness comes from keys inside the state, so a state is all there is to save and resume.
+    """
+
+    spec: EnvSpec
+    # Pure environments are functions of arrays that can be traced by JAX. Others (an emulator, say) keep the same
+    # interface but must be called from Python, and their state may be a handle instead of arrays.
+    pure: bool = True
+
+    @abstractmethod
+    def reset(self, key: Key[Array, ""], lanes: int) -> tuple[Any, UInt8[Array, "b H W c"]]:
+        """New episodes in all lanes: the state and the first frames."""
+
+    @abstractmethod
+    def step(self, state: Any, action: Int[Array, " b"]) -> tuple[Any, Step]:
+        """Play one action in every lane."""
+
+    @abstractmethod
+    def entities(self, state: Any) -> Int8[Array, "b h w"]:
+        """Which entity (an index into `spec.entities`) stands on each token cell of the view, from the game's state.
+
+        It speaks of the frame the agent sees next: `Step.frame`, not `Step.last_frame`.
+        """
