@@ -42,7 +42,9 @@ class EnvSpec:
     actions: tuple[str, ...]
     grid: tuple[int, int]  # rows and columns of tokens
     patch: tuple[int, int]  # height and width in pixels of the patch behind one token
-    copyable: Bool[np.ndarray, "h w"]  # where a token may come from the previous frame; elsewhere it is always generated
+    copyable: Bool[
+        np.ndarray, "h w"
+    ]  # where a token may come from the previous frame; elsewhere it is always generated
     reward_range: tuple[float, float]  # no step's reward lies outside
     return_scale: float  # an episode's return that counts as 100 %
     entities: tuple[str, ...]  # what `Environment.entities` speaks of, by index; 0 is "none"

@@ -4,7 +4,9 @@ from tyro.extras import SubcommandApp
 
 from itc.cli.bench import bench
 from itc.cli.demo import demo
+from itc.cli.envs import envs
 
 app = SubcommandApp()
 app.command(demo)
 app.command(bench)
+app.command(envs)

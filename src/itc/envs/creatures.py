@@ -11,7 +11,6 @@ A token is one tile of the map, so a perfect prediction of everything no creatur
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax, random
@@ -132,7 +131,7 @@ class Creatures(Game):
         """
         near = jnp.zeros((MAP + 2, MAP + 2), bool)
         for direction in DIRECTIONS:
-            row, column = (world.creatures + direction + 1).T
+            row, column = (world.creatures + direction[None] + 1).T
             near = near.at[row, column].max(world.alive)
         player = self._player_after(world, action)
         offset = jnp.arange(-REACH, REACH + 1)
@@ -147,9 +146,7 @@ class Creatures(Game):
         zombie = world.alive & (jnp.asarray(KIND) == ZOMBIE) & (world.creatures == goal[None]).all(axis=1)
         return jnp.where(_on_ground(world.walls, goal) & ~zombie.any(), goal, world.player)
 
-    def _walk(
-        self, key: Key[Array, ""], world: CreatureWorld
-    ) -> tuple[Int32[Array, "creatures 2"], Bool[Array, ""]]:
+    def _walk(self, key: Key[Array, ""], world: CreatureWorld) -> tuple[Int32[Array, "creatures 2"], Bool[Array, ""]]:
         """Where the creatures go, one after the other, and whether a zombie caught the player."""
         chance = jnp.array([STAY] + [(1 - STAY) / 4] * 4)
         tries = random.choice(key, jnp.asarray(DIRECTIONS), (len(KIND),), p=chance)

@@ -1,7 +1,7 @@
 """From a game for one player to an environment of many lanes: batching, and new episodes where old ones ended."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -77,7 +77,7 @@ class Lanes(Environment):
     def step(self, state: LaneState, action: Int[Array, " b"]) -> tuple[LaneState, Step]:
         keys = _split(state.key, 3)
         turn = jax.vmap(self.game.turn)(keys[1], state.world, action)
-        world = jax.vmap(self._settle)(turn.world)
+        world = jax.vmap(self.settle)(turn.world)
         last_frame = jax.vmap(self.game.render)(world)
         truncated = turn.truncated & ~turn.terminated
         ended = turn.terminated | truncated
@@ -114,9 +114,9 @@ class Lanes(Environment):
         return lax.fori_loop(0, ended.sum(), restart_lane, (world, frame))
 
     def _start(self, key: Key[Array, ""]) -> World:
-        return self._settle(self.game.start(key))
+        return self.settle(self.game.start(key))
 
-    def _settle(self, world: World) -> World:
+    def settle(self, world: PyTree) -> World:
         """The same world with the types it has at an episode's start, none of them weak.
 
         Games mix Python numbers into their worlds, which makes types weak, and let a step change them. Then a second
@@ -135,7 +135,7 @@ def _split(key: Key[Array, " b"], count: int) -> Key[Array, "count b"]:
 
 
 @contextmanager
-def foreign_rules() -> Iterator[None]:
+def foreign_rules() -> Generator[None, None, None]:
     """Trace other people's code under JAX's default promotion rules, however strict the caller's are."""
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         yield

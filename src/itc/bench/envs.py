@@ -1,0 +1,80 @@
+"""What a step of the environments costs; Craftax-classic against the package's own auto-reset."""
+
+from collections.abc import Callable, Iterator
+
+import jax
+import numpy as np
+from jax import random
+
+from itc.bench.measure import Record, Target, interleave, ratio_record, time_record
+from itc.envs.registry import make
+from itc.envs.wrappers import Lanes, foreign_rules
+from itc.extras import require
+
+LANES = 48
+STEPS = 20  # per measurement: enough for episodes to end in most of them
+WARM_UP = 300  # random play kills after about 200 steps: by then the lanes' episodes end independently
+TARGET = Target(">=", 3.0)
+
+
+def bench_envs() -> Iterator[Record]:
+    """Every measurement, as it is made."""
+    require("craftax", extra="train", purpose="itc bench world")
+    yield from _craftax_classic()
+    for name in ("creatures", "minatar/breakout"):
+        env = make(name)
+        state, _ = env.reset(random.key(0), LANES)
+        seconds = interleave({name: _play(env.step, state, env.spec.num_actions)}, wait=jax.block_until_ready)[name]
+        yield time_record(f"{name}: one step of {LANES} lanes", seconds / STEPS)
+
+
+def _craftax_classic() -> Iterator[Record]:
+    """Both start from the same worlds, play on by themselves and render every frame."""
+    env = make("craftax-classic")
+    assert isinstance(env, Lanes)
+    actions = env.spec.num_actions
+    state, _ = env.reset(random.key(0), LANES)
+    for key in random.split(random.key(1), WARM_UP):
+        state, _ = env.step(state, random.randint(key, (LANES,), 0, actions))
+    contestants = {
+        "itc": _play(env.step, state, actions),
+        "auto_reset": _play(_package_step(env), state, actions),
+    }
+    measured = interleave(contestants, wait=jax.block_until_ready)
+    seconds: dict[str, np.ndarray] = {name: of_run / STEPS for name, of_run in measured.items()}
+    for name, of_step in seconds.items():
+        yield time_record(f"craftax-classic: one step of {LANES} lanes, {name}", of_step)
+    yield ratio_record(
+        "craftax-classic: steps per second, itc / auto_reset", seconds["auto_reset"], seconds["itc"], TARGET
+    )
+
+
+def _play(step: Callable, state, actions: int) -> Callable[[], object]:
+    """Each call plays on where the last one stopped."""
+    keys = [random.key(2)]
+
+    def run():
+        nonlocal state
+        keys[0], *step_keys = random.split(keys[0], STEPS + 1)
+        for key in step_keys:
+            state, result = step(state, random.randint(key, (LANES,), 0, actions))
+        return state, result
+
+    return run
+
+
+def _package_step(env: Lanes) -> Callable:
+    """Craftax's own environment under `vmap`, in the shape of ours; its weak types mended, lest it compile twice."""
+    from craftax.craftax_env import make_craftax_env_from_name
+
+    package = make_craftax_env_from_name("Craftax-Classic-Pixels-v1", auto_reset=True)
+
+    @jax.jit
+    def step(state, action):
+        keys = jax.vmap(random.split)(state.key)
+        with foreign_rules():
+            play = jax.vmap(package.step, in_axes=(0, 0, 0, None))
+            frame, world, reward, done, _ = play(keys[:, 1], state.world, action, package.default_params)
+        return state._replace(key=keys[:, 0], world=jax.vmap(env.settle)(world)), (frame, reward, done)
+
+    return step

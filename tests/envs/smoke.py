@@ -1,0 +1,136 @@
+"""What must hold in every environment: play a little, then look at all of it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import random
+
+from itc.envs.base import Environment, Step
+
+LANES = 4
+STEPS = 14  # long enough for every game to do something
+AGED, CUT_OFF = 1, 2  # the lane whose episode is made to end by the clock, and the step at which it does
+
+
+@dataclass
+class Played:
+    """A short recording of all lanes. What is stacked over time has it as first dimension."""
+
+    env: Environment
+    start: Any  # the state before the first step
+    first_frame: np.ndarray
+    actions: np.ndarray
+    steps: Step  # stacked
+    entities: np.ndarray  # after each step
+    states: list[Any]  # after each step
+    compilations: int
+
+
+def play(env: Environment, seed: int = 0, steps: int = STEPS) -> Played:
+    """Random play in a few lanes, one of which is close to its time limit."""
+    reset_key, action_key = random.split(random.key(seed))
+    state, first_frame = env.reset(reset_key, LANES)
+    start = state = aged(env, state)
+    actions = random.randint(action_key, (steps, LANES), 0, env.spec.num_actions)
+    states, results, entities = [], [], []
+    before = env.step._cache_size()
+    for action in actions:
+        state, step = env.step(state, action)
+        states.append(state)
+        results.append(step)
+        entities.append(env.entities(state))
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *results)
+    return Played(
+        env, start, np.asarray(first_frame), np.asarray(actions), stacked, np.stack(entities), states,
+        env.step._cache_size() - before,
+    )  # fmt: skip
+
+
+def aged(env: Environment, state: Any) -> Any:
+    """The same state, one lane of it almost at the time limit."""
+    field = "timestep" if hasattr(state.world, "timestep") else "time"
+    time = getattr(state.world, field).at[AGED].set(env.spec.episode_length - CUT_OFF - 1)
+    return state._replace(world=replace(state.world, **{field: time}))
+
+
+def replace(world: Any, **fields: Any) -> Any:
+    """A world with some fields changed, be it a named tuple or a dataclass."""
+    return world._replace(**fields) if hasattr(world, "_replace") else world.replace(**fields)
+
+
+def check(played: Played) -> None:
+    """Everything that needs no knowledge of the game."""
+    check_shapes(played)
+    check_ranges(played)
+    check_ends(played)
+    check_types_stay(played)
+
+
+def check_shapes(played: Played) -> None:
+    spec, steps = played.env.spec, played.steps
+    time = len(played.actions)
+    assert played.first_frame.shape == (LANES, *spec.frame_shape)
+    assert steps.frame.shape == steps.last_frame.shape == (time, LANES, *spec.frame_shape)
+    assert played.first_frame.dtype == steps.frame.dtype == steps.last_frame.dtype == np.uint8
+    assert steps.reward.shape == steps.terminated.shape == steps.truncated.shape == (time, LANES)
+    assert steps.reward.dtype == np.float32
+    assert steps.terminated.dtype == steps.truncated.dtype == steps.achievements.dtype == bool
+    assert steps.achievements.shape == (time, LANES, len(spec.achievements))
+    assert played.entities.shape == (time, LANES, *spec.grid)
+    assert played.entities.dtype == np.int8
+
+
+def check_ranges(played: Played) -> None:
+    spec, steps = played.env.spec, played.steps
+    assert steps.frame.max() <= spec.frame_max
+    assert steps.frame.max() > 0, "black frames"
+    low, high = spec.reward_range
+    assert (steps.reward >= low - 1e-6).all()
+    assert (steps.reward <= high + 1e-6).all()
+    assert played.entities.min() >= 0
+    assert played.entities.max() < len(spec.entities)
+    assert (played.entities > 0).any(), "nobody there"
+
+
+def check_ends(played: Played) -> None:
+    """New episodes exactly where old ones ended, and what an episode unlocked stays until then."""
+    steps = played.steps
+    ended = steps.terminated | steps.truncated
+    assert not (steps.terminated & steps.truncated).any()
+    assert steps.truncated[CUT_OFF, AGED], "the time limit passed unnoticed"
+    assert steps.truncated.sum() == 1, "cut off before time"
+    same = (steps.frame == steps.last_frame).all(axis=(2, 3, 4))
+    assert same[~ended].all(), "another frame although the episode went on"
+    before = np.concatenate([np.zeros_like(steps.achievements[:1]), steps.achievements[:-1]])
+    episode_began = np.concatenate([np.zeros_like(ended[:1]), ended[:-1]])
+    kept = steps.achievements | ~before | episode_began[..., None]
+    assert kept.all(), "an achievement was lost within an episode"
+    for time, state in enumerate(played.states):
+        clock = np.asarray(state.world.timestep if hasattr(state.world, "timestep") else state.world.time)
+        assert (clock[ended[time]] == 0).all(), "no new world where an episode ended"
+        assert (clock[~ended[time]] > 0).all(), "a new world where no episode ended"
+
+
+def check_types_stay(played: Played) -> None:
+    assert played.compilations <= 1, "a second step compiled again"
+    types = [jax.tree.map(jax.typeof, state) for state in (played.start, *played.states)]
+    assert all(of_state == types[0] for of_state in types)
+    assert not any(leaf.weak_type for leaf in jax.tree.leaves(types[0])), "weak types change as soon as they are used"
+
+
+def check_same_again(first: Played, again: Played) -> None:
+    """The same keys and actions give the same episode, to the last bit."""
+    jax.tree.map(np.testing.assert_array_equal, first.steps, again.steps)
+    np.testing.assert_array_equal(first.entities, again.entities)
+
+
+def check_resumes(played: Played) -> None:
+    """A state is all there is: from the middle, the same future follows."""
+    middle = len(played.actions) // 2
+    state = jax.tree.map(jnp.copy, played.states[middle - 1])
+    for time in range(middle, len(played.actions)):
+        state, step = played.env.step(state, jnp.asarray(played.actions[time]))
+        np.testing.assert_array_equal(step.frame, played.steps.frame[time])

@@ -1,0 +1,160 @@
+"""Craftax-classic and Craftax: entities against pixels, how episodes end, textures."""
+
+import sys
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import smoke
+from jax import random
+
+from itc.envs.craftax import _texture_cache
+from itc.envs.registry import make
+
+NAMES = ["craftax-classic", pytest.param("craftax", marks=pytest.mark.slow)]
+# Places around the player: near, in two corners of the smaller view, and just out of it.
+NEAR, CORNER, OPPOSITE, OUTSIDE = (0, 2), (-3, -4), (3, 4), (0, 6)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def env(request):
+    return make(request.param)
+
+
+@pytest.fixture(scope="module")
+def start(env):
+    """A state of few lanes. As many as the smoke tests have, so that nothing compiles twice."""
+    return env.reset(random.key(3), smoke.LANES)[0]
+
+
+@pytest.fixture(scope="module")
+def render(env):
+    return jax.jit(env.game.render)
+
+
+def first_world(state):
+    return jax.tree.map(lambda leaf: leaf[0], state.world)
+
+
+def patches(frame: np.ndarray, spec) -> np.ndarray:
+    (rows, columns), (height, width) = spec.grid, spec.patch
+    return np.asarray(frame).reshape(rows, height, columns, width, -1).swapaxes(1, 2).reshape(rows, columns, -1)
+
+
+def groups(env, world) -> dict[str, str]:
+    """The fields of a world that hold creatures, and the entity we put into each."""
+    if env.spec.name == "craftax-classic":
+        return {"cows": "cow", "zombies": "zombie", "skeletons": "skeleton", "arrows": "arrow"}
+    return {
+        "passive_mobs": "snail",
+        "melee_mobs": "troll",
+        "ranged_mobs": "kobold",
+        "mob_projectiles": "dagger",
+        "player_projectiles": "iceball",
+    }
+
+
+def with_mobs(env, world, group: str, entity: str, places):
+    """The world with just these creatures of the group, placed relative to the player."""
+    mobs = getattr(world, group)
+    position = np.zeros_like(mobs.position)
+    mask = np.zeros_like(mobs.mask)
+    level = () if mask.ndim == 1 else (int(world.player_level),)
+    for index, place in enumerate(places):
+        position[(*level, index)] = np.asarray(world.player_position) + place
+        mask[(*level, index)] = True
+    changed = {"position": jnp.asarray(position), "mask": jnp.asarray(mask)}
+    if hasattr(mobs, "type_id"):
+        first = {"snail": "cow", "troll": "zombie", "kobold": "skeleton", "dagger": "arrow", "iceball": "arrow"}[entity]
+        kind = env.spec.entities.index(entity) - env.spec.entities.index(first)
+        changed["type_id"] = jnp.full_like(mobs.type_id, kind)
+    return world.replace(**{group: mobs.replace(**changed)})
+
+
+def test_entities_are_where_the_pixels_are(env, start, render):
+    """Put creatures of each kind into the world: exactly the patches that change are labelled."""
+    world = first_world(start)
+    empty = world
+    for group, entity in groups(env, world).items():
+        empty = with_mobs(env, empty, group, entity, [])
+    background = patches(render(empty), env.spec)
+    for group, entity in groups(env, world).items():
+        places = [NEAR, OUTSIDE] if len(getattr(world, group).mask.ravel()) % 3 else [CORNER, OPPOSITE, OUTSIDE]
+        peopled = with_mobs(env, empty, group, entity, places)
+        changed = (patches(render(peopled), env.spec) != background).any(axis=-1)
+        labelled = np.asarray(env.game.entities(peopled)) == env.spec.entities.index(entity)
+        np.testing.assert_array_equal(labelled, changed, err_msg=entity)
+        assert labelled.sum() == len(places) - 1
+
+
+def test_plants_and_the_player_are_labelled(env, start, render):
+    world = first_world(start)
+    row, column = np.asarray(world.player_position)
+    level = () if world.map.ndim == 2 else (int(world.player_level),)
+    sapling = sys.modules[f"{type(world).__module__.rsplit('.', 2)[0]}.constants"].BlockType.PLANT.value
+    planted = world.replace(map=world.map.at[(*level, row + 1, column + 1)].set(sapling))
+    labels = np.asarray(env.game.entities(planted))
+    middle_row, middle_column = (size // 2 for size in env.game._view)
+    assert labels[middle_row, middle_column] == env.spec.entities.index("player")
+    assert labels[middle_row + 1, middle_column + 1] == env.spec.entities.index("plant")
+    changed = (patches(render(planted), env.spec) != patches(render(world), env.spec)).any(axis=-1)
+    assert changed[middle_row + 1, middle_column + 1]
+    assert changed.sum() == 1
+
+
+def test_death_is_termination_and_the_limit_truncation(env, start):
+    """Lane 0 lives on, 1 dies, 2 runs out of time, 3 does both."""
+    health = start.world.player_health.at[jnp.array([1, 3])].set(0)
+    time = start.world.timestep.at[jnp.array([2, 3])].set(env.spec.episode_length - 1)
+    doomed = start._replace(world=start.world.replace(player_health=health, timestep=time))
+    state, step = env.step(doomed, jnp.zeros(smoke.LANES, jnp.int32))
+    np.testing.assert_array_equal(step.terminated, [False, True, False, True])
+    np.testing.assert_array_equal(step.truncated, [False, False, True, False])
+    np.testing.assert_array_equal(state.world.timestep, [1, 0, 0, 0])
+    np.testing.assert_array_equal((step.frame != step.last_frame).any(axis=(1, 2, 3)), [False, True, True, True])
+
+
+def test_achievements_of_the_last_step_count(env, start):
+    """What is unlocked in the step that ends an episode is reported with it, and the next episode starts without."""
+    unlocked = start.world.achievements.at[:, 2].set(True)
+    time = jnp.full_like(start.world.timestep, env.spec.episode_length - 1)
+    state, step = env.step(
+        start._replace(world=start.world.replace(achievements=unlocked, timestep=time)),
+        jnp.zeros(smoke.LANES, jnp.int32),
+    )
+    assert step.achievements[:, 2].all()
+    assert not state.world.achievements.any()
+
+
+@pytest.mark.parametrize("time", [0, 70, 180, 250])  # morning, noon, dusk, night
+def test_rounding_to_whole_colours_does_not_depend_on_the_program(env, start, render, time):
+    """The same world drawn alone, and drawn among others by another program: the same pixels, at any light."""
+    from craftax.craftax_classic.game_logic import calculate_light_level
+
+    light = calculate_light_level(jnp.float32(time), env.game._params)
+    sleeping = jnp.arange(smoke.LANES) % 2 == 1
+    world = start.world.replace(light_level=jnp.full(smoke.LANES, light), is_sleeping=sleeping)
+    together = jax.jit(jax.vmap(env.game.render))(world)
+    for lane in range(smoke.LANES):
+        np.testing.assert_array_equal(render(jax.tree.map(lambda leaf, lane=lane: leaf[lane], world)), together[lane])
+
+
+def test_textures_are_announced_only_when_they_have_to_be_made(tmp_path, capsys):
+    cache = tmp_path / "textures.pbz2"
+    constants = SimpleNamespace(TEXTURE_CACHE_FILE=str(cache))
+    with _texture_cache(constants):
+        print("Processing textures …")
+        with open(constants.TEXTURE_CACHE_FILE, "w") as file:
+            file.write("half")
+        assert not cache.exists(), "another process could read an unfinished cache"
+    said = capsys.readouterr()
+    assert "preparing textures" in said.err
+    assert said.out == ""
+    assert cache.read_text() == "half"
+    assert constants.TEXTURE_CACHE_FILE == str(cache)
+    with _texture_cache(constants):
+        print("Loading textures …")
+    assert capsys.readouterr() == ("", "")
+    assert list(tmp_path.iterdir()) == [cache]
