@@ -153,7 +153,7 @@ def test_textures_are_announced_only_when_they_have_to_be_made(tmp_path, capsys)
     assert "preparing textures" in said.err
     assert said.out == ""
     assert cache.read_text() == "half"
-    assert constants.TEXTURE_CACHE_FILE == str(cache)
+    assert str(cache) == constants.TEXTURE_CACHE_FILE
     with _texture_cache(constants):
         print("Loading textures …")
     assert capsys.readouterr() == ("", "")

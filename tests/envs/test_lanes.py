@@ -12,7 +12,7 @@ from itc.types import EnvSpec
 
 
 class Countdown(Game):
-    """Ends by itself when a hidden number of steps is over; counts the worlds made. Sloppy about types, as games are."""
+    """Ends after a hidden number of steps, and counts the worlds made. Sloppy about types, as games are."""
 
     spec = EnvSpec(
         name="countdown",

@@ -13,7 +13,7 @@ from itc.envs.wrappers import foreign_rules
 
 @pytest.mark.parametrize("title", TITLES)
 def test_channels_and_actions_are_gymnaxs(title):
-    game, params = gymnax.make(TITLES[title].gymnax_name)
+    game, _ = gymnax.make(TITLES[title].gymnax_name)
     assert game.obs_shape == MinAtar(title).spec.frame_shape
     assert game.num_actions == MinAtar(title).spec.num_actions
     assert sorted(TITLES[title].priority) == sorted(TITLES[title].channels)
