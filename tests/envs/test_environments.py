@@ -1,5 +1,6 @@
 """Every environment in the registry, by the same checks."""
 
+import os
 import subprocess
 import sys
 
@@ -46,7 +47,7 @@ def test_the_new_episodes_frame_is_of_the_new_world(played):
     """The frame after an end, drawn inside a loop over lanes, against a frame drawn of all lanes: the same pixels."""
     render = jax.jit(jax.vmap(played.env.game.render))
     for time in (0, smoke.CUT_OFF, len(played.actions) - 1):
-        np.testing.assert_array_equal(render(played.states[time].world), played.steps.frame[time])
+        smoke.assert_same_pixels(render(played.states[time].world), played.steps.frame[time])
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -88,15 +89,10 @@ def test_a_missing_extra_is_named(package, name):
 
 def test_the_command_lists_every_environment():
     code = "from itc.cli import main; main()"
+    wide = {**os.environ, "COLUMNS": "240"}
     finished = subprocess.run(
-        [sys.executable, "-c", code, "envs"], capture_output=True, text=True, timeout=120, env=wide_terminal()
+        [sys.executable, "-c", code, "envs"], capture_output=True, text=True, timeout=120, env=wide
     )
     assert finished.returncode == 0, finished.stderr
     for words in (*ENVIRONMENTS, "63×63×3", "13×11", "zombie", "10,000"):
         assert words in finished.stdout
-
-
-def wide_terminal() -> dict[str, str]:
-    import os
-
-    return {**os.environ, "COLUMNS": "240"}

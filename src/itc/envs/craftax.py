@@ -26,8 +26,8 @@ from itc.types import EnvSpec
 
 # A time limit that is never reached. Whether the game is over under it tells death from the clock.
 NEVER = np.iinfo(np.int32).max
-# The renderers blend whole numbers in floating point, and exact halves are common: without a nudge they would round up
-# in one compiled program and down in the next.
+# The renderers answer in floating point, 0 to 255, and two compiled programs differ by about 1e-5. Asleep at noon, half
+# of all values are exact halves: the nudge keeps them from rounding up in one program and down in another.
 NUDGE = 1 / 512
 
 # Kinds of creatures in the order of Craftax's type numbers. Craftax-classic has the first of each.
