@@ -88,11 +88,16 @@ def test_a_missing_extra_is_named(package, name):
 
 
 def test_the_command_lists_every_environment():
+    """Within the width of an ordinary terminal, nothing cut off."""
     code = "from itc.cli import main; main()"
-    wide = {**os.environ, "COLUMNS": "240"}
     finished = subprocess.run(
-        [sys.executable, "-c", code, "envs"], capture_output=True, text=True, timeout=120, env=wide
+        [sys.executable, "-c", code, "envs", "--names"],
+        env={**os.environ, "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert finished.returncode == 0, finished.stderr
-    for words in (*ENVIRONMENTS, "63×63×3", "13×11", "zombie", "10,000"):
+    for words in (*ENVIRONMENTS, "63×63×3", "13×11", "≤ 10,000", "zombie", "place_table", "reward -0.9 to 22.9"):
         assert words in finished.stdout
+    assert "…" not in finished.stdout

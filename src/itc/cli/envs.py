@@ -1,8 +1,13 @@
 """`itc envs`: which environments are there, and what do they look like?"""
 
 
-def envs() -> None:
-    """List all environments with their specifications."""
+def envs(names: bool = False) -> None:
+    """List all environments with their specifications.
+
+    Args:
+        names: Also list rewards and the names of actions, entities and achievements.
+    """
+    from rich import box
     from rich.console import Console
     from rich.table import Table
 
@@ -10,26 +15,28 @@ def envs() -> None:
     from itc.extras import MissingExtra
 
     console = Console()
-    table = Table(title="itc envs", title_justify="left")
-    table.add_column("environment", no_wrap=True)
-    for heading in ("frame", "tokens", "patch", "actions", "achievements", "reward", "episode", "entities"):
-        table.add_column(heading, justify="left" if heading == "entities" else "right")
+    table = Table(title="itc envs", title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
+    for heading in ("environment", "frame", "values", "tokens", "patch", "actions", "steps"):
+        table.add_column(heading, justify="left" if heading == "environment" else "right")
+    specs, missing = [], {}
     with console.status("Making every environment …"):
         for name in ENVIRONMENTS:
             try:
-                spec = make(name).spec
-            except MissingExtra as missing:
-                table.add_row(name, str(missing))
-                continue
-            table.add_row(
-                name,
-                f"{'×'.join(map(str, spec.frame_shape))}, 0–{spec.frame_max}",
-                "×".join(map(str, spec.grid)),
-                "×".join(map(str, spec.patch)),
-                str(spec.num_actions),
-                str(len(spec.achievements)),
-                " … ".join(f"{bound:g}" for bound in spec.reward_range),
-                "–" if spec.episode_length is None else f"≤ {spec.episode_length:,}",
-                ", ".join(spec.entities[1:]),
-            )
+                specs.append(make(name).spec)
+            except MissingExtra as error:
+                missing[name] = error
+    for spec in specs:
+        shapes = ["×".join(map(str, shape)) for shape in (spec.frame_shape, spec.grid, spec.patch)]
+        steps = "any" if spec.episode_length is None else f"≤ {spec.episode_length:,}"
+        table.add_row(spec.name, shapes[0], f"0–{spec.frame_max}", *shapes[1:], str(spec.num_actions), steps)
     console.print(table)
+    for name, error in missing.items():
+        console.print(f"{name} is not there: {error}", markup=False)
+    if not names:
+        console.print("`itc envs --names` adds rewards, actions, entities and achievements.")
+        return
+    for spec in specs:
+        low, high = spec.reward_range
+        console.print(f"[bold]{spec.name}[/bold]   reward {low:g} to {high:g}, 100 % = {spec.return_scale:g}")
+        for heading in ("actions", "entities", "achievements"):
+            console.print(f"  {heading}: {', '.join(getattr(spec, heading)) or 'none'}", highlight=False)

@@ -37,7 +37,9 @@ RANGED = (
     *("skeleton", "gnome_archer", "orc_mage", "kobold"),
     *("knight_archer", "deep_thing", "fire_elemental", "ice_elemental"),
 )
-PROJECTILES = ("arrow", "dagger", "fireball", "iceball", "arrow2", "slimeball", "fireball2", "iceball2")
+PROJECTILES = ("arrow", "dagger", "fireball", "iceball", "slimeball")
+# Craftax has eight types of projectiles, but draws three of them like weaker ones: what looks the same has one name.
+PROJECTILE_LOOK = np.array([0, 1, 2, 3, 0, 4, 2, 3], np.int32)
 
 
 class Package(NamedTuple):
@@ -229,8 +231,10 @@ class Craftax(CraftaxGame):
             (PROJECTILES[0], world.mob_projectiles),
             (PROJECTILES[0], world.player_projectiles),
         ):
-            kind = label(first) + mobs.type_id[level]
-            labels = self._put(labels, kind, mobs.position[level], mobs.mask[level], player)
+            kind = mobs.type_id[level]
+            if first == PROJECTILES[0]:
+                kind = jnp.asarray(PROJECTILE_LOOK)[kind]
+            labels = self._put(labels, label(first) + kind, mobs.position[level], mobs.mask[level], player)
         return self._with_inventory(labels)
 
 
