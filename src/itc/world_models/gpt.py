@@ -1,0 +1,256 @@
+"""The world model: a block-causal transformer over frames and actions, to be read from top to bottom.
+
+A sequence is `blocks` times (the tokens of a frame, the action taken there). All tokens of a block see each other and
+everything before. The output at a cell predicts that cell's token in the next frame; the output at the action
+predicts the reward and whether the episode ends.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array, lax, random
+from jaxtyping import Float32, Int, Int32
+
+from itc.world_models.attention import block_attention, cached_attention
+from itc.world_models.dropout import dropout
+from itc.world_models.layout import Layout, rotary_angles
+
+EMBEDDING_SCALE = 0.02  # standard deviation of initial embeddings and weights, as in GPT-2
+SMALLEST_BUCKET = 64
+
+
+@dataclass(frozen=True)
+class WorldModelConfig:
+    """Sizes and position encodings. The defaults are the paper's."""
+
+    codes: int = 4096
+    blocks: int = 20
+    layers: int = 3
+    heads: int = 8
+    embedding: int = 128
+    hidden: int = 512
+    dropout: float = 0.1
+    rotary: Literal["1d", "3d"] = "3d"
+    absolute: bool = True  # a learned embedding per slot of a block
+
+    def __post_init__(self) -> None:
+        if self.embedding % self.heads or (self.embedding // self.heads) % 8:
+            raise ValueError(
+                f"embedding {self.embedding} over {self.heads} heads must leave each a multiple of 8 numbers to rotate"
+            )
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
+
+    @property
+    def head_size(self) -> int:
+        return self.embedding // self.heads
+
+
+def bucket_of(codes_in_use: int, codes: int) -> int:
+    """How many codes to compute with: those in use, rounded up to a power of two, so that few sizes are compiled."""
+    bucket = SMALLEST_BUCKET
+    while bucket < codes_in_use:
+        bucket *= 2
+    return min(bucket, codes)
+
+
+class Prediction(NamedTuple):
+    """Logits of what comes next, after each (frame, action)."""
+
+    tokens: Float32[Array, "*b n k"]
+    reward: Float32[Array, "*b 2"]
+    done: Float32[Array, "*b 2"]
+
+
+class Cache(NamedTuple):
+    """Rotated keys, and values, of the blocks seen so far, for every layer."""
+
+    keys: Float32[Array, "layers b h t s d"]
+    values: Float32[Array, "layers b h t s d"]
+    block: Int32[Array, ""]  # how many blocks have been seen
+
+
+class Linear(eqx.Module):
+    """y = x·W + b on the last axis."""
+
+    weight: Float32[Array, "i o"]
+    bias: Float32[Array, " o"]
+
+    def __init__(self, key: Array, inputs: int, outputs: int, scale: float = EMBEDDING_SCALE):
+        self.weight = scale * random.normal(key, (inputs, outputs))
+        self.bias = jnp.zeros(outputs)
+
+    def __call__(self, x: Float32[Array, "... i"]) -> Float32[Array, "... o"]:
+        return x @ self.weight + jnp.expand_dims(self.bias, tuple(range(x.ndim - 1)))
+
+
+class Norm(eqx.Module):
+    """Layer normalisation of the last axis."""
+
+    scale: Float32[Array, " e"]
+    shift: Float32[Array, " e"]
+
+    def __init__(self, size: int):
+        self.scale, self.shift = jnp.ones(size), jnp.zeros(size)
+
+    def __call__(self, x: Float32[Array, "... e"]) -> Float32[Array, "... e"]:
+        lead = tuple(range(x.ndim - 1))
+        centred = x - x.mean(axis=-1, keepdims=True)
+        spread = lax.rsqrt(jnp.square(centred).mean(axis=-1, keepdims=True) + 1e-5)
+        return centred * spread * jnp.expand_dims(self.scale, lead) + jnp.expand_dims(self.shift, lead)
+
+
+class Head(eqx.Module):
+    """Two linear layers with a ReLU between them."""
+
+    inner: Linear
+    outer: Linear
+
+    def __init__(self, key: Array, size: int, outputs: int):
+        inner_key, outer_key = random.split(key)
+        self.inner, self.outer = Linear(inner_key, size, size), Linear(outer_key, size, outputs)
+
+    def __call__(self, x: Float32[Array, "... e"], outputs: int | None = None) -> Float32[Array, "... k"]:
+        """Only the first `outputs` are computed."""
+        outer = jax.tree.map(lambda w: w[..., :outputs], self.outer)
+        return outer(jax.nn.relu(self.inner(x)))
+
+
+class Layer(eqx.Module):
+    """Attention, then a feed-forward network, each normalised before and added to what came in."""
+
+    attention_norm: Norm
+    attention_in: Linear  # queries, keys and values side by side
+    attention_out: Linear
+    feed_norm: Norm
+    feed_in: Linear
+    feed_out: Linear
+
+    def __init__(self, key: Array, config: WorldModelConfig):
+        keys = random.split(key, 4)
+        size = config.embedding
+        self.attention_norm, self.feed_norm = Norm(size), Norm(size)
+        self.attention_in = Linear(keys[0], size, 3 * size)
+        self.attention_out = Linear(keys[1], size, size)
+        self.feed_in = Linear(keys[2], size, config.hidden)
+        self.feed_out = Linear(keys[3], config.hidden, size)
+
+    def project(self, x: Float32[Array, "*b s e"], heads: int) -> Float32[Array, "3 *b h s d"]:
+        """Queries, keys and values of each head, before rotation."""
+        projected = self.attention_in(self.attention_norm(x))
+        *lead, slots, _ = x.shape
+        split = projected.reshape(*lead, slots, 3, heads, -1)
+        return jnp.moveaxis(jnp.moveaxis(split, -3, 0), -2, -3)
+
+    def finish(self, x: Float32[Array, "*b s e"], attended: Float32[Array, "*b h s d"], seeds, rate: float):
+        """Add what attention gathered, then the feed-forward network."""
+        first, second = (None, None) if seeds is None else (seeds[0], seeds[1])
+        gathered = jnp.moveaxis(attended, -3, -2).reshape(x.shape)
+        x = x + dropout(first, self.attention_out(gathered), rate)
+        fed = self.feed_out(jax.nn.gelu(self.feed_in(self.feed_norm(x)), approximate=True))
+        return x + dropout(second, fed, rate)
+
+
+class WorldModel(eqx.Module):
+    """Predicts the next frame's tokens, the reward class and the end of the episode."""
+
+    token_embedding: Float32[Array, "k e"]
+    action_embedding: Float32[Array, "a e"]
+    slot_embedding: Float32[Array, "s e"] | None
+    layers: Layer  # the parameters of all layers, stacked
+    final_norm: Norm
+    token_head: Head
+    reward_head: Head
+    done_head: Head
+    layout: Layout = eqx.field(static=True)
+    config: WorldModelConfig = eqx.field(static=True)
+
+    def __init__(self, key: Array, grid: tuple[int, int], actions: int, config: WorldModelConfig = WorldModelConfig()):
+        keys = random.split(key, 7)
+        size = config.embedding
+        self.layout, self.config = Layout(grid, config.blocks), config
+        self.token_embedding = EMBEDDING_SCALE * random.normal(keys[0], (config.codes, size))
+        self.action_embedding = EMBEDDING_SCALE * random.normal(keys[1], (actions, size))
+        slots = EMBEDDING_SCALE * random.normal(keys[2], (self.layout.slots, size))
+        self.slot_embedding = slots if config.absolute else None
+        self.layers = jax.vmap(lambda layer_key: Layer(layer_key, config))(random.split(keys[3], config.layers))
+        self.final_norm = Norm(size)
+        self.token_head = Head(keys[4], size, config.codes)
+        self.reward_head, self.done_head = Head(keys[5], size, 2), Head(keys[6], size, 2)
+
+    def __call__(
+        self, tokens: Int[Array, "b t n"], actions: Int[Array, "b t"], bucket: int, key: Array | None = None
+    ) -> Prediction:
+        """Predict what follows every block of whole sequences; with a key, with dropout, for training."""
+        b, t, _ = tokens.shape
+        rate = self.config.dropout
+        sin, cos = self._rotation(t)
+        training = key is not None
+        embedding_seed = layer_seeds = None
+        if key is not None:
+            first_key, layers_key = random.split(key)
+            embedding_seed = random.bits(first_key)
+            layer_seeds = random.bits(layers_key, (self.config.layers, b * t + 2))
+
+        def layer(x, parameters_and_seeds):
+            parameters, seeds = parameters_and_seeds
+            q, k, v = parameters.project(x, self.config.heads)
+            q, k = (jnp.moveaxis(rotate(part, sin, cos), 1, 2) for part in (q, k))
+            attention_seeds = seeds[2:].reshape(b, t) if training else None
+            attended = block_attention(q, k, jnp.moveaxis(v, 1, 2), attention_seeds, rate)
+            return parameters.finish(x, jnp.moveaxis(attended, 2, 1), seeds[:2] if training else None, rate), None
+
+        x = dropout(embedding_seed, self.embed(tokens, actions), rate)
+        x, _ = lax.scan(layer, x, (self.layers, layer_seeds))
+        return self.predict(x, bucket)
+
+    def empty_cache(self, b: int) -> Cache:
+        config, layout = self.config, self.layout
+        shape = (config.layers, b, config.heads, layout.blocks, layout.slots, config.head_size)
+        return Cache(jnp.zeros(shape), jnp.zeros(shape), jnp.int32(0))
+
+    def step(
+        self, cache: Cache, tokens: Int[Array, "b n"], actions: Int[Array, " b"], bucket: int
+    ) -> tuple[Cache, Prediction]:
+        """Take in one more block, and predict what follows it. The cache holds `blocks` of them."""
+        sin, cos = (lax.dynamic_index_in_dim(part, cache.block, axis=1) for part in self._rotation(self.layout.blocks))
+
+        def layer(x, parameters_and_cache):
+            parameters, keys, values = parameters_and_cache
+            q, k, v = parameters.project(x[:, None], self.config.heads)
+            q, k = rotate(q, sin, cos)[:, 0], rotate(k, sin, cos)[:, 0]
+            keys = lax.dynamic_update_index_in_dim(keys, k, cache.block, axis=2)
+            values = lax.dynamic_update_index_in_dim(values, v[:, 0], cache.block, axis=2)
+            attended = cached_attention(q, keys, values, cache.block)
+            return parameters.finish(x, attended, None, 0.0), (keys, values)
+
+        x = self.embed(tokens[:, None], actions[:, None])[:, 0]
+        x, (keys, values) = lax.scan(layer, x, (self.layers, cache.keys, cache.values))
+        return Cache(keys, values, cache.block + 1), self.predict(x, bucket)
+
+    def embed(self, tokens: Int[Array, "b t n"], actions: Int[Array, "b t"]) -> Float32[Array, "b t s e"]:
+        x = jnp.concatenate([self.token_embedding[tokens], self.action_embedding[actions][:, :, None]], axis=2)
+        return x if self.slot_embedding is None else x + self.slot_embedding[None, None]
+
+    def predict(self, x: Float32[Array, "*b s e"], bucket: int) -> Prediction:
+        """Read the predictions off the last layer: tokens at the cells, reward and end at the action."""
+        x = self.final_norm(x)
+        cells, action = x[..., :-1, :], x[..., -1, :]
+        return Prediction(self.token_head(cells, bucket), self.reward_head(action), self.done_head(action))
+
+    def _rotation(self, blocks: int) -> tuple[Float32[Array, "1 t 1 s pairs"], Float32[Array, "1 t 1 s pairs"]]:
+        layout = Layout(self.layout.grid, blocks)
+        positions = layout.positions_1d() if self.config.rotary == "1d" else layout.positions_3d()
+        angles = jnp.asarray(rotary_angles(positions, self.config.head_size))[None, :, None]
+        return jnp.sin(angles), jnp.cos(angles)
+
+
+def rotate(
+    x: Float32[Array, "b t h s d"], sin: Float32[Array, "1 t 1 s pairs"], cos: Float32[Array, "1 t 1 s pairs"]
+) -> Float32[Array, "b t h s d"]:
+    """Turn each pair (i, i + pairs) of a head's numbers by the token's angle."""
+    first, second = jnp.split(x, 2, axis=-1)
+    return jnp.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1)

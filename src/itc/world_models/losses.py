@@ -1,0 +1,44 @@
+"""What the world model is trained on."""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float32, Int
+
+from itc.world_models.gpt import Prediction, WorldModel
+
+REWARD_THRESHOLD = 0.5  # rewards from here on are class 1; the world model ignores smaller ones
+
+
+def world_model_loss(
+    model: WorldModel,
+    tokens: Int[Array, "b t1 n"],
+    actions: Int[Array, "b t"],
+    rewards: Float32[Array, "b t"],
+    dones: Bool[Array, "b t"],
+    bucket: int,
+    key: Array | None,
+) -> tuple[Float32[Array, ""], dict[str, Float32[Array, ""]]]:
+    """Cross-entropies of the next tokens, the reward class and the end, summed; `tokens` has one frame more.
+
+    The softmax runs over the whole bucket: codes not yet in use are learned to be improbable.
+    """
+    prediction = model(tokens[:, :-1], actions, bucket, key)
+    following = tokens[:, 1:]
+    losses = {
+        "token_loss": cross_entropy(prediction.tokens, following),
+        "reward_loss": cross_entropy(prediction.reward, (rewards >= REWARD_THRESHOLD).astype(jnp.int32)),
+        "done_loss": cross_entropy(prediction.done, dones.astype(jnp.int32)),
+    }
+    accuracy = (prediction.tokens.argmax(axis=-1) == following).mean(dtype=jnp.float32)
+    loss = losses["token_loss"] + losses["reward_loss"] + losses["done_loss"]
+    return loss, {"loss": loss, **losses, "token_accuracy": accuracy}
+
+
+def cross_entropy(logits: Float32[Array, "*b k"], labels: Int[Array, "*b"]) -> Float32[Array, ""]:
+    """Mean of −log p(label)."""
+    chosen = jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
+    return (jax.nn.logsumexp(logits, axis=-1) - chosen).mean()
+
+
+__all__ = ["Prediction", "cross_entropy", "world_model_loss"]
