@@ -69,3 +69,13 @@ class EnvSpec:
     @property
     def num_actions(self) -> int:
         return len(self.actions)
+
+
+class Rollout(NamedTuple):
+    """Steps played one after the other, in a real or an imagined world alike."""
+
+    frames: AnyArray  # (b, t, H, W, c) what was seen before each action
+    actions: AnyArray  # (b, t)
+    outcome: Any  # what each action led to, without the pictures; leaves (b, t, …)
+    choice: Any  # what the policy wants remembered of each decision; leaves (b, t, …)
+    final_frame: AnyArray  # (b, H, W, c) what is seen after the last action

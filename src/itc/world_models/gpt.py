@@ -19,7 +19,8 @@ from itc.world_models.dropout import dropout
 from itc.world_models.layout import Layout, rotary_angles
 
 EMBEDDING_SCALE = 0.02  # standard deviation of initial embeddings and weights, as in GPT-2
-SMALLEST_BUCKET = 64
+# Added to the logit of a code that the model has never learned about: e^−20 of the probability of one it has.
+UNKNOWN_CODE_BIAS = -20.0
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,6 @@ class WorldModelConfig:
     @property
     def head_size(self) -> int:
         return self.embedding // self.heads
-
-
-def bucket_of(codes_in_use: int, codes: int) -> int:
-    """How many codes to compute with: those in use, rounded up to a power of two, so that few sizes are compiled."""
-    bucket = SMALLEST_BUCKET
-    while bucket < codes_in_use:
-        bucket *= 2
-    return min(bucket, codes)
 
 
 class Prediction(NamedTuple):
@@ -178,7 +171,8 @@ class WorldModel(eqx.Module):
         self.slot_embedding = slots if config.absolute else None
         self.layers = jax.vmap(lambda layer_key: Layer(layer_key, config))(random.split(keys[3], config.layers))
         self.final_norm = Norm(size)
-        self.token_head = Head(keys[4], size, config.codes)
+        token_head = Head(keys[4], size, config.codes)
+        self.token_head = _with_bias(token_head, jnp.full(config.codes, UNKNOWN_CODE_BIAS))
         self.reward_head, self.done_head = Head(keys[5], size, 2), Head(keys[6], size, 2)
 
     def __call__(
@@ -241,11 +235,19 @@ class WorldModel(eqx.Module):
         cells, action = x[..., :-1, :], x[..., -1, :]
         return Prediction(self.token_head(cells, bucket), self.reward_head(action), self.done_head(action))
 
+    def with_token_bias(self, bias: Float32[Array, " k"]) -> "WorldModel":
+        """The same model with another bias of the codes' logits."""
+        return eqx.tree_at(lambda model: model.token_head, self, _with_bias(self.token_head, bias))
+
     def _rotation(self, blocks: int) -> tuple[Float32[Array, "1 t 1 s pairs"], Float32[Array, "1 t 1 s pairs"]]:
         layout = Layout(self.layout.grid, blocks)
         positions = layout.positions_1d() if self.config.rotary == "1d" else layout.positions_3d()
         angles = jnp.asarray(rotary_angles(positions, self.config.head_size))[None, :, None]
         return jnp.sin(angles), jnp.cos(angles)
+
+
+def _with_bias(head: Head, bias: Float32[Array, " k"]) -> Head:
+    return eqx.tree_at(lambda head: head.outer.bias, head, bias)
 
 
 def rotate(

@@ -1,0 +1,80 @@
+"""One step of learning the world model from windows of recorded play."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+from jaxtyping import Bool, Float32, Int, Int32
+
+from itc.world_models.gpt import UNKNOWN_CODE_BIAS, WorldModel
+from itc.world_models.losses import world_model_loss
+
+
+@dataclass(frozen=True)
+class WorldModelLearning:
+    """The paper's optimiser."""
+
+    learning_rate: float = 1e-3
+    max_gradient_norm: float = 0.5
+    adam_epsilon: float = 1e-5
+
+    def optimiser(self) -> optax.GradientTransformation:
+        return optax.chain(
+            optax.clip_by_global_norm(self.max_gradient_norm), optax.adam(self.learning_rate, eps=self.adam_epsilon)
+        )
+
+
+class Experience(NamedTuple):
+    """Windows of play as tokens: t blocks, and the frame after the last."""
+
+    tokens: Int32[Array, "b t+1 n"]
+    actions: Int[Array, "b t"]
+    rewards: Float32[Array, "b t"]
+    dones: Bool[Array, "b t"]
+
+
+class WorldModelState(NamedTuple):
+    """The model while it learns."""
+
+    model: WorldModel
+    optimiser: optax.OptState
+    known_codes: Int32[Array, ""]  # codes in use when it last learned
+
+
+def new_world_model_state(model: WorldModel, learning: WorldModelLearning = WorldModelLearning()) -> WorldModelState:
+    return WorldModelState(model, learning.optimiser().init(model), jnp.zeros((), jnp.int32))
+
+
+@partial(jax.jit, static_argnames=("bucket", "learning"), donate_argnames="state")
+def learn_world_model(
+    state: WorldModelState,
+    experience: Experience,
+    codes: Int32[Array, ""],
+    key: Array,
+    bucket: int,
+    learning: WorldModelLearning = WorldModelLearning(),
+) -> tuple[WorldModelState, dict[str, Float32[Array, ""]]]:
+    """One update on one minibatch; `codes` are in use now, all below `bucket`."""
+    model = meet_codes(state.model, state.known_codes, codes)
+    gradient, metrics = jax.grad(
+        lambda model: world_model_loss(model, *experience, bucket, key), has_aux=True
+    )(model)
+    updates, optimiser = learning.optimiser().update(gradient, state.optimiser, model)
+    metrics["gradient_norm"] = optax.global_norm(gradient)
+    return WorldModelState(optax.apply_updates(model, updates), optimiser, jnp.maximum(codes, state.known_codes)), metrics
+
+
+def meet_codes(model: WorldModel, known: Int32[Array, ""], codes: Int32[Array, ""]) -> WorldModel:
+    """Lift the bias of codes the model meets for the first time from "improbable" to where others started.
+
+    Until then a code that the tokenizer has just added cannot turn up in a dream of a model that never saw it.
+    """
+    bias = model.token_head.outer.bias
+    index = jnp.arange(len(bias))
+    new = (index >= known) & (index < codes)
+    lifted = jnp.where(new, bias - UNKNOWN_CODE_BIAS, bias)
+    return model.with_token_bias(lifted)
