@@ -1,0 +1,145 @@
+"""Dreams: the world model played like an environment, by the same rollout."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import random
+
+import itc
+from itc.envs.registry import make
+from itc.envs.rollout import begin, random_policy, recorded_policy, rollout
+from itc.tokenizers import patches
+from itc.train.imagine import WorldModelEnv, imagine
+from itc.train.learn_from_play import LearnFromPlay, draw_experience, learn_from_play, start_learning
+from itc.train.learn_world_model import learn_world_model, new_world_model_state
+from itc.world_models.gpt import WorldModel, WorldModelConfig
+
+LANES, STEPS = 4, 5
+SMALL = WorldModelConfig(codes=64, blocks=6, layers=2, heads=2, embedding=32, hidden=32)
+
+
+@pytest.fixture(scope="module")
+def env():
+    return make("creatures")
+
+
+@pytest.fixture(scope="module")
+def real(env):
+    state, frame = env.reset(random.key(0), LANES)
+    play = jax.jit(rollout, static_argnums=(0, 2, 4))
+    return play(env, begin(state, frame), random_policy(env.spec.num_actions), random.key(1), STEPS + 1)[1]
+
+
+@pytest.fixture(scope="module")
+def dreamer(env, real):
+    config = patches.PatchTokenizerConfig((4, 4, 3), codes=64)
+    codebook = patches.update(patches.empty_codebook(config), real.frames.reshape(-1, *env.spec.frame_shape), config)
+    model = WorldModel(random.key(2), env.spec.grid, env.spec.num_actions, SMALL)
+    return lambda preset: WorldModelEnv(model, codebook, env.spec, itc.PRESETS[preset], 64)
+
+
+def dream_of(dreamer, real, preset, context=1, key=3):
+    actions = real.actions[:, context - 1 : STEPS]
+    return jax.jit(
+        lambda dreamer, frames, actions, past: imagine(
+            dreamer, random.key(key), frames, past, recorded_policy(actions), jnp.int32(0), actions.shape[1]
+        )
+    )(dreamer(preset), real.frames[:, :context], actions, real.actions[:, : context - 1])
+
+
+@pytest.mark.parametrize("preset", ["sample", "paper", "conserving"])
+def test_a_dream_has_the_shape_of_play(dreamer, real, preset):
+    dream = dream_of(dreamer, real, preset)
+    assert dream.frames.shape == real.frames[:, :STEPS].shape
+    np.testing.assert_array_equal(dream.frames[:, 0], real.frames[:, 0])
+    np.testing.assert_array_equal(dream.actions, real.actions[:, :STEPS])
+    assert dream.outcome.tokens.shape == dream.outcome.source.shape == (LANES, STEPS, 81)
+    assert set(np.unique(dream.outcome.reward)) <= {0.0, 1.0}
+    assert not dream.outcome.truncated.any()
+
+
+def test_frames_show_the_tokens_and_copies_are_true(dreamer, real):
+    dream = dream_of(dreamer, real, "conserving")
+    codebook = dreamer("conserving").codebook
+    shown = patches.encode(codebook, dream.frames[:, 1:].reshape(-1, *dream.frames.shape[2:])).reshape(LANES, STEPS - 1, 81)
+    np.testing.assert_array_equal(shown, dream.outcome.tokens[:, :-1])
+    assert (np.asarray(dream.outcome.tokens) < int(codebook.size)).all(), "an unused code was dreamed of"
+    before = np.concatenate([patches.encode(codebook, real.frames[:, 0])[:, None], dream.outcome.tokens[:, :-1]], axis=1)
+    source, tokens = np.asarray(dream.outcome.source), np.asarray(dream.outcome.tokens)
+    copied = source >= 0
+    np.testing.assert_array_equal(tokens[copied], np.take_along_axis(before, source.clip(0), axis=2)[copied])
+    ended = np.asarray(dream.outcome.terminated)
+    assert ended.any(), "an untrained model should end some episodes, or this tests nothing"
+    assert (source[ended] == -1).all(), "something was copied into a new episode"
+
+
+def test_a_longer_context_is_the_same_as_stepping_through_it(dreamer, real):
+    """Falling asleep after three real frames leaves the cache that three steps of the model leave."""
+    world = dreamer("argmax")
+    state, frame = jax.jit(lambda w, f, a: w.start(random.key(0), f, a))(world, real.frames[:, :3], real.actions[:, :2])
+    np.testing.assert_array_equal(frame, real.frames[:, 2])
+    cache = world.model.empty_cache(LANES)
+    for t in range(2):
+        cache, _ = world.model.step(cache, patches.encode(world.codebook, real.frames[:, t]), real.actions[:, t], 64)
+    np.testing.assert_allclose(state.cache.keys, cache.keys, atol=1e-5)
+    assert int(state.cache.block) == 2
+    assert dream_of(dreamer, real, "argmax", context=3).actions.shape == (LANES, 3)
+
+
+def test_dreams_too_long_for_the_context_are_refused(dreamer, real):
+    with pytest.raises(ValueError, match=r"steps must be in 1\.\.6, what the model's context leaves room for, got 7"):
+        imagine(dreamer("sample"), random.key(0), real.frames[:, :1], real.actions[:, :0], random_policy(5), (), 7)
+    with pytest.raises(ValueError, match="actions must be one fewer than the 2 frames, got 0"):
+        imagine(dreamer("sample"), random.key(0), real.frames[:, :2], real.actions[:, :0], random_policy(5), (), 2)
+
+
+def test_codes_the_model_has_not_met_are_not_dreamed_of(env):
+    """Codes added since the last update hold less than a thousandth of the mass, in the bucket and beyond it."""
+    config = LearnFromPlay(lanes=4, steps=12, replay_frames=400, codes=256, sequences=4, model=SMALL_WITH_ROOM, updates=3)
+    learned = start_learning(env, config, seed=0)
+    policy = random_policy(env.spec.num_actions)
+    learned, metrics = next(learn_from_play(env, policy, config, learned, deadline=float("inf")))
+    known = int(learned.world_model.known_codes)
+    assert known == int(metrics["codes"]) == int(learned.codebook.size) < 64
+    experience = draw_experience(learned.memory, learned.codebook, random.key(5), 4, SMALL_WITH_ROOM.blocks)
+    for bucket in (64, 256):
+        model = learned.world_model.model
+        logits = jax.jit(WorldModel.__call__, static_argnums=3)(model, experience.tokens[:, :-1], experience.actions, bucket)
+        mass = jax.nn.softmax(logits.tokens)[..., known:].sum(axis=-1)
+        assert float(mass.max()) < 1e-3
+    # Once met, they are as likely as any other new code.
+    met, _ = learn_world_model(learned.world_model, experience, jnp.int32(known + 10), random.key(0), 64)
+    bias = np.asarray(met.model.token_head.outer.bias)
+    assert (bias[known : known + 10] > -1).all()
+    assert (bias[known + 10 : 64] < -19).all()
+
+
+SMALL_WITH_ROOM = WorldModelConfig(codes=256, blocks=6, layers=2, heads=2, embedding=32, hidden=32)
+
+
+def test_learning_lowers_the_loss_and_traces_once(env):
+    config = LearnFromPlay(lanes=8, steps=24, replay_frames=800, codes=256, sequences=8, model=SMALL_WITH_ROOM, updates=30)
+    learned = start_learning(env, config, seed=1)
+    losses = []
+    traced = learn_world_model._cache_size()
+    for learned, metrics in learn_from_play(env, random_policy(5), config, learned, deadline=float("inf")):
+        losses.append(metrics["token_loss"])
+        if len(losses) == 3:
+            break
+    assert losses[-1] < 0.7 * losses[0]
+    assert learn_world_model._cache_size() == traced + 1
+
+
+def test_recorded_actions_are_played_in_order():
+    actions = jnp.array([[3, 1, 4], [1, 5, 9]])
+    act, state, played = recorded_policy(actions), jnp.int32(0), []
+    for _ in range(3):
+        state, action, _ = act(state, jnp.zeros((2, 1, 1, 3), jnp.uint8), jnp.zeros(2, bool), random.key(0))
+        played.append(action)
+    np.testing.assert_array_equal(jnp.stack(played, axis=1), actions)
+
+
+def test_a_new_state_knows_no_codes():
+    state = new_world_model_state(WorldModel(random.key(0), (2, 2), 3, SMALL))
+    assert int(state.known_codes) == 0
