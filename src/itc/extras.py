@@ -1,5 +1,7 @@
-"""Optional dependencies: a missing one is an error that names the extra to install."""
+"""Other people's packages: a missing one is an error that names the extra to install, each runs under its own rules."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 
@@ -12,3 +14,12 @@ def require(*packages: str, extra: str, purpose: str) -> None:
     missing = [package for package in packages if find_spec(package) is None]
     if missing:
         raise MissingExtra(f"{purpose} needs {', '.join(missing)}: pip install 'itc[{extra}]'")
+
+
+@contextmanager
+def foreign_rules() -> Generator[None, None, None]:
+    """Trace other people's code under JAX's default promotion rules, however strict the caller's are."""
+    import jax
+
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield

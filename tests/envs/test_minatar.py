@@ -8,7 +8,7 @@ import pytest
 from jax import random
 
 from itc.envs.minatar import TITLES, MinAtar
-from itc.envs.wrappers import foreign_rules
+from itc.extras import foreign_rules
 
 
 @pytest.mark.parametrize("title", TITLES)

@@ -62,10 +62,14 @@ def test_a_dream_has_the_shape_of_play(dreamer, real, preset):
 def test_frames_show_the_tokens_and_copies_are_true(dreamer, real):
     dream = dream_of(dreamer, real, "conserving")
     codebook = dreamer("conserving").codebook
-    shown = patches.encode(codebook, dream.frames[:, 1:].reshape(-1, *dream.frames.shape[2:])).reshape(LANES, STEPS - 1, 81)
+    shown = patches.encode(codebook, dream.frames[:, 1:].reshape(-1, *dream.frames.shape[2:])).reshape(
+        LANES, STEPS - 1, 81
+    )
     np.testing.assert_array_equal(shown, dream.outcome.tokens[:, :-1])
     assert (np.asarray(dream.outcome.tokens) < int(codebook.size)).all(), "an unused code was dreamed of"
-    before = np.concatenate([patches.encode(codebook, real.frames[:, 0])[:, None], dream.outcome.tokens[:, :-1]], axis=1)
+    before = np.concatenate(
+        [patches.encode(codebook, real.frames[:, 0])[:, None], dream.outcome.tokens[:, :-1]], axis=1
+    )
     source, tokens = np.asarray(dream.outcome.source), np.asarray(dream.outcome.tokens)
     copied = source >= 0
     np.testing.assert_array_equal(tokens[copied], np.take_along_axis(before, source.clip(0), axis=2)[copied])
@@ -96,7 +100,9 @@ def test_dreams_too_long_for_the_context_are_refused(dreamer, real):
 
 def test_codes_the_model_has_not_met_are_not_dreamed_of(env):
     """Codes added since the last update hold less than a thousandth of the mass, in the bucket and beyond it."""
-    config = LearnFromPlay(lanes=4, steps=12, replay_frames=400, codes=256, sequences=4, model=SMALL_WITH_ROOM, updates=3)
+    config = LearnFromPlay(
+        lanes=4, steps=12, replay_frames=400, codes=256, sequences=4, model=SMALL_WITH_ROOM, updates=3
+    )
     learned = start_learning(env, config, seed=0)
     policy = random_policy(env.spec.num_actions)
     learned, metrics = next(learn_from_play(env, policy, config, learned, deadline=float("inf")))
@@ -105,7 +111,9 @@ def test_codes_the_model_has_not_met_are_not_dreamed_of(env):
     experience = draw_experience(learned.memory, learned.codebook, random.key(5), 4, SMALL_WITH_ROOM.blocks)
     for bucket in (64, 256):
         model = learned.world_model.model
-        logits = jax.jit(WorldModel.__call__, static_argnums=3)(model, experience.tokens[:, :-1], experience.actions, bucket)
+        logits = jax.jit(WorldModel.__call__, static_argnums=3)(
+            model, experience.tokens[:, :-1], experience.actions, bucket
+        )
         mass = jax.nn.softmax(logits.tokens)[..., known:].sum(axis=-1)
         assert float(mass.max()) < 1e-3
     # Once met, they are as likely as any other new code.
@@ -119,11 +127,13 @@ SMALL_WITH_ROOM = WorldModelConfig(codes=256, blocks=6, layers=2, heads=2, embed
 
 
 def test_learning_lowers_the_loss_and_traces_once(env):
-    config = LearnFromPlay(lanes=8, steps=24, replay_frames=800, codes=256, sequences=8, model=SMALL_WITH_ROOM, updates=30)
-    learned = start_learning(env, config, seed=1)
+    config = LearnFromPlay(
+        lanes=8, steps=24, replay_frames=800, codes=256, sequences=8, model=SMALL_WITH_ROOM, updates=30
+    )
+    begun = start_learning(env, config, seed=1)
     losses = []
     traced = learn_world_model._cache_size()
-    for learned, metrics in learn_from_play(env, random_policy(5), config, learned, deadline=float("inf")):
+    for _, metrics in learn_from_play(env, random_policy(5), config, begun, deadline=float("inf")):
         losses.append(metrics["token_loss"])
         if len(losses) == 3:
             break

@@ -8,8 +8,8 @@ from jax import random
 
 from itc.bench.measure import Record, Target, interleave, ratio_record, time_record
 from itc.envs.registry import make
-from itc.envs.wrappers import Lanes, foreign_rules
-from itc.extras import require
+from itc.envs.wrappers import Lanes
+from itc.extras import foreign_rules, require
 
 LANES = 48
 STEPS = 20  # per measurement: enough for episodes to end in most of them

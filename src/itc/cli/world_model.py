@@ -8,8 +8,6 @@ from typing import Annotated, Literal
 
 import tyro
 
-# Sizes for two CPU cores; the paper's are the defaults of `LearnFromPlay`.
-SMALL_MODEL = {"blocks": 8, "layers": 2, "heads": 4, "embedding": 64, "hidden": 256, "dropout": 0.0}
 SHOWN = ("sample", "paper", "conserving")  # decoders in the picture
 STRIP = 8  # frames in the picture
 
@@ -59,7 +57,8 @@ def world_model(
     with (folder / "metrics.jsonl").open("w") as log, Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("compiling …", total=60 * minutes)
         policy = random_policy(environment.spec.num_actions)
-        for learned, metrics in learn_from_play(environment, policy, config, learned, deadline):
+        for state, metrics in learn_from_play(environment, policy, config, learned, deadline):
+            learned = state
             frames, updates = frames + metrics["frames"], updates + metrics["updates"]
             seconds = time.monotonic() - started
             line = {**metrics, "seconds": round(seconds, 2), "frames": frames, "updates": updates}
@@ -77,11 +76,14 @@ def world_model(
 
 def _config(preset: str):
     from itc.train.learn_from_play import LearnFromPlay
+    from itc.train.learn_world_model import WorldModelLearning
     from itc.world_models.gpt import WorldModelConfig
 
     if preset == "paper":
         return LearnFromPlay()
-    return LearnFromPlay(codes=1024, updates=50, model=WorldModelConfig(codes=1024, **SMALL_MODEL))
+    small = WorldModelConfig(codes=1024, blocks=8, layers=2, heads=4, embedding=64, hidden=128, dropout=0.0)
+    # A small model bears, and needs, a higher learning rate.
+    return LearnFromPlay(codes=1024, updates=50, model=small, learning=WorldModelLearning(learning_rate=3e-3))
 
 
 def _finish(environment, learned, folder: Path, seed: int, console) -> None:
@@ -125,7 +127,13 @@ def _draw(environment, learned, path: Path, key) -> None:
         dreamer = WorldModelEnv(learned.world_model.model, learned.codebook, spec, PRESETS[name], bucket)
         actions = real.actions[:, : STRIP - 1]
         dream = imagine(
-            dreamer, dream_key, real.frames[:, :1], actions[:, :0], recorded_policy(actions), jax.numpy.int32(0), STRIP - 1
+            dreamer,
+            dream_key,
+            real.frames[:, :1],
+            actions[:, :0],
+            recorded_policy(actions),
+            jax.numpy.int32(0),
+            STRIP - 1,
         )
         rows[name] = np.concatenate([np.asarray(dream.frames[0]), np.asarray(dream.final_frame)])
     draw_filmstrip(rows, spec.frame_max, path, "The world, and what the model dreams under the same actions")

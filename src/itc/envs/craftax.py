@@ -20,8 +20,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int, Int8, Integer, Key, UInt8
 
-from itc.envs.wrappers import Game, Turn, foreign_rules
-from itc.extras import require
+from itc.envs.wrappers import Game, Turn
+from itc.extras import foreign_rules, require
 from itc.types import EnvSpec
 
 # A time limit that is never reached. Whether the game is over under it tells death from the clock.

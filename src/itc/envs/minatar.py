@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Int8, Key, UInt8
 
-from itc.envs.wrappers import Game, Turn, foreign_rules
-from itc.extras import require
+from itc.envs.wrappers import Game, Turn
+from itc.extras import foreign_rules, require
 from itc.types import EnvSpec
 
 SIDE, PATCH = 10, 2

@@ -1,7 +1,7 @@
 """Playing: one function for real and imagined worlds, recording what was seen, done and led to."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from itc.types import Rollout
 Policy = Callable[[Any, UInt8[Array, "b H W c"], Bool[Array, " b"], Array], tuple[Any, Int[Array, " b"], Any]]
 
 
+@runtime_checkable
 class World(Protocol):
     """Anything that can be stepped: an environment, or a world model dressed as one."""
 

@@ -1,8 +1,6 @@
 """From a game for one player to an environment of many lanes: batching, and new episodes where old ones ended."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator
-from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -132,10 +130,3 @@ class Lanes(Environment):
 def _split(key: Key[Array, " b"], count: int) -> Key[Array, "count b"]:
     """Every lane's key, split on its own."""
     return jax.vmap(lambda one: random.split(one, count), out_axes=1)(key)
-
-
-@contextmanager
-def foreign_rules() -> Generator[None, None, None]:
-    """Trace other people's code under JAX's default promotion rules, however strict the caller's are."""
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield

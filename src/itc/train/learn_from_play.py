@@ -91,13 +91,16 @@ def learn_from_play(
         world_model, metrics, updates = _train(memory, grown, world_model, config, learn_key, deadline)
         learned = Learned(play, memory, grown, world_model, key)
         seconds = time.perf_counter() - started
-        yield learned, {
-            **{name: float(value) for name, value in metrics.items()},
-            "codes": int(grown.size),
-            "frames": config.lanes * config.steps,
-            "updates": updates,
-            "updates_per_second": updates / seconds,
-        }
+        yield (
+            learned,
+            {
+                **{name: float(value) for name, value in metrics.items()},
+                "codes": int(grown.size),
+                "frames": config.lanes * config.steps,
+                "updates": updates,
+                "updates_per_second": updates / seconds,
+            },
+        )
 
 
 def as_steps(seen: Rollout) -> dict[str, Any]:

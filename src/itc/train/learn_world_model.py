@@ -4,12 +4,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
 from jaxtyping import Bool, Float32, Int, Int32
 
+from itc.extras import foreign_rules
 from itc.world_models.gpt import UNKNOWN_CODE_BIAS, WorldModel
 from itc.world_models.losses import world_model_loss
 
@@ -46,7 +48,7 @@ class WorldModelState(NamedTuple):
 
 
 def new_world_model_state(model: WorldModel, learning: WorldModelLearning = WorldModelLearning()) -> WorldModelState:
-    return WorldModelState(model, learning.optimiser().init(model), jnp.zeros((), jnp.int32))
+    return WorldModelState(model, learning.optimiser().init(eqx.filter(model, eqx.is_array)), jnp.zeros((), jnp.int32))
 
 
 @partial(jax.jit, static_argnames=("bucket", "learning"), donate_argnames="state")
@@ -60,12 +62,11 @@ def learn_world_model(
 ) -> tuple[WorldModelState, dict[str, Float32[Array, ""]]]:
     """One update on one minibatch; `codes` are in use now, all below `bucket`."""
     model = meet_codes(state.model, state.known_codes, codes)
-    gradient, metrics = jax.grad(
-        lambda model: world_model_loss(model, *experience, bucket, key), has_aux=True
-    )(model)
-    updates, optimiser = learning.optimiser().update(gradient, state.optimiser, model)
-    metrics["gradient_norm"] = optax.global_norm(gradient)
-    return WorldModelState(optax.apply_updates(model, updates), optimiser, jnp.maximum(codes, state.known_codes)), metrics
+    gradient, metrics = jax.grad(lambda model: world_model_loss(model, *experience, bucket, key), has_aux=True)(model)
+    with foreign_rules():
+        updates, optimiser = learning.optimiser().update(gradient, state.optimiser)
+        metrics["gradient_norm"] = optax.tree.norm(gradient)
+    return WorldModelState(eqx.apply_updates(model, updates), optimiser, jnp.maximum(codes, state.known_codes)), metrics
 
 
 def meet_codes(model: WorldModel, known: Int32[Array, ""], codes: Int32[Array, ""]) -> WorldModel:

@@ -172,7 +172,7 @@ class WorldModel(eqx.Module):
         self.layers = jax.vmap(lambda layer_key: Layer(layer_key, config))(random.split(keys[3], config.layers))
         self.final_norm = Norm(size)
         token_head = Head(keys[4], size, config.codes)
-        self.token_head = _with_bias(token_head, jnp.full(config.codes, UNKNOWN_CODE_BIAS))
+        self.token_head = _with_bias(token_head, jnp.full(config.codes, UNKNOWN_CODE_BIAS, jnp.float32))
         self.reward_head, self.done_head = Head(keys[5], size, 2), Head(keys[6], size, 2)
 
     def __call__(
@@ -198,7 +198,8 @@ class WorldModel(eqx.Module):
             return parameters.finish(x, jnp.moveaxis(attended, 2, 1), seeds[:2] if training else None, rate), None
 
         x = dropout(embedding_seed, self.embed(tokens, actions), rate)
-        x, _ = lax.scan(layer, x, (self.layers, layer_seeds))
+        # Unrolled: inside a loop the compiler would not spread elementwise work over cores.
+        x, _ = lax.scan(layer, x, (self.layers, layer_seeds), unroll=True)
         return self.predict(x, bucket)
 
     def empty_cache(self, b: int) -> Cache:
