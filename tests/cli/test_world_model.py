@@ -1,0 +1,29 @@
+"""`itc world-model` as people run it."""
+
+import json
+
+import pytest
+from test_cli import run
+
+
+@pytest.mark.slow
+def test_a_run_leaves_everything_in_its_folder(tmp_path):
+    finished = run("world-model", "creatures", "--minutes", "0.5", "--run", str(tmp_path / "run"))
+    assert finished.returncode == 0, finished.stderr
+    assert "of the tokens that were certain" in " ".join(finished.stdout.split())
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert lines[-1]["codes"] == 5
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["env"] == "creatures"
+    assert (tmp_path / "run" / "checkpoint").is_dir()
+    assert (tmp_path / "run" / "dreams.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (("no-such-world",), "unknown environment"),
+    (("creatures", "--minutes", "0"), "minutes must be greater than 0"),
+])  # fmt: skip
+def test_mistakes_are_answered_with_a_word(arguments, words):
+    finished = run("world-model", *arguments)
+    assert finished.returncode != 0
+    assert words in finished.stdout + finished.stderr
+    assert "Traceback" not in finished.stderr
