@@ -52,7 +52,7 @@ SAMPLING_TARGETS = {
     (FEW_CODES, "conserving"): Target("<=", 1.0),
 }
 # How many times faster the transport part is than dense Sinkhorn at 48×81.
-TRANSPORT_TARGETS = {(CLASSIC, "paper"): Target(">=", 1000), (CLASSIC, "conserving"): Target(">=", 200)}
+TRANSPORT_TARGETS = {(CLASSIC, "paper"): Target(">=", 1000.0), (CLASSIC, "conserving"): Target(">=", 200.0)}
 TORCH_PRESETS = ("sample", "paper", "conserving")
 TORCH_TARGET = Target("<=", 2.0)
 

@@ -14,8 +14,8 @@ from itc.bench.measure import Record, Target, interleave, ratio_record, time_rec
 from itc.tokenizers.cutting import bytes_of, cut
 from itc.tokenizers.patches import Codebook, PatchTokenizerConfig, empty_codebook, encode, update
 
-ENCODE_TARGET = Target(">=", 25)
-UPDATE_TARGET = Target(">=", 300)
+ENCODE_TARGET = Target(">=", 25.0)
+UPDATE_TARGET = Target(">=", 300.0)
 LANES, STEPS = 48, 21  # the paper's environments, and the steps of a training sequence
 TILES = 40  # different pictures a made-up world is built of
 NIGHT = 0.4  # share of lanes in the dark, where noise makes every patch new; Craftax is dark 41 % of the time

@@ -1,12 +1,29 @@
 """`itc bench NAME`: how fast is it here, against what people would use otherwise?"""
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+if TYPE_CHECKING:
+    from itc.bench.measure import Record
 
-def bench(name: Annotated[Literal["decode"], tyro.conf.Positional], json: Path | None = None) -> None:
+
+def _records(name: str) -> "Iterator[Record]":
+    if name == "decode":
+        from itc.bench.decode import bench_decode
+
+        return bench_decode()
+    from itc.bench.envs import bench_envs
+    from itc.bench.tokenizer import bench_tokenizer
+    from itc.bench.world_model import bench_world_model
+
+    return chain(bench_world_model(), bench_tokenizer(), bench_envs())
+
+
+def bench(name: Annotated[Literal["decode", "world"], tyro.conf.Positional], json: Path | None = None) -> None:
     """Measure speed, as ratios within one run, with the targets they should reach.
 
     Args:
@@ -16,17 +33,15 @@ def bench(name: Annotated[Literal["decode"], tyro.conf.Positional], json: Path |
     from rich.console import Console
     from rich.table import Table
 
-    from itc.bench.decode import bench_decode
     from itc.bench.measure import write_json
 
-    benchmarks = {"decode": bench_decode}
     console = Console()
     table = Table(title=f"itc bench {name}", title_justify="left")
     for heading in ("measured", "value", "interval", "target", "ok"):
         table.add_column(heading, justify="left" if heading == "measured" else "right")
     records = []
     with console.status("") as status:
-        for record in benchmarks[name]():
+        for record in _records(name):
             records.append(record)
             status.update(f"{len(records)} measured; last: {record.name}")
             interval = "" if record.interval is None else f"{record.interval[0]:.4g} … {record.interval[1]:.4g}"

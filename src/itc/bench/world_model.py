@@ -1,0 +1,128 @@
+"""What a training step of the world model costs, beside the plain way to write it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array, random
+from jaxtyping import Float32
+
+from itc.bench.measure import Record, Target, interleave, ratio_record, time_record
+from itc.extras import foreign_rules
+from itc.train.learn_world_model import Experience, WorldModelLearning, learn_world_model, new_world_model_state
+from itc.world_models.gpt import WorldModel, rotate
+from itc.world_models.losses import REWARD_THRESHOLD, cross_entropy
+
+SEQUENCES = 16  # in a minibatch
+
+
+@dataclass(frozen=True)
+class Size:
+    """A game at the paper's size. The plain way is timed on a slice of the sequences, and scaled."""
+
+    name: str
+    grid: tuple[int, int]
+    actions: int
+    codes_in_use: int
+    bucket: int
+    slice: int
+    target: Target
+
+
+SIZES = (
+    Size("MinAtar", (5, 5), 6, 57, 64, SEQUENCES, Target(">=", 8.0)),
+    Size("Craftax-classic", (9, 9), 17, 500, 512, 2, Target(">=", 4.0)),
+)
+
+
+def bench_world_model() -> Iterator[Record]:
+    """Every measurement, as it is made."""
+    for size in SIZES:
+        model = WorldModel(random.key(0), size.grid, size.actions)
+        contestants: dict[str, Callable] = {
+            "ours": _ours(model, _experience(size, SEQUENCES), size),
+            "plain": _plain(model, _experience(size, size.slice)),
+        }
+        seconds = interleave(contestants, wait=jax.block_until_ready)
+        scaled = seconds["plain"] * (SEQUENCES / size.slice)
+        said = "" if size.slice == SEQUENCES else f", timed on {size.slice} of {SEQUENCES} sequences and scaled"
+        yield time_record(f"{size.name}: world-model update", seconds["ours"])
+        yield time_record(f"{size.name}: plain world-model update{said}", scaled)
+        yield ratio_record(f"{size.name}: plain / ours, world-model update", scaled, seconds["ours"], size.target)
+
+
+def _experience(size: Size, sequences: int) -> Experience:
+    keys, blocks = random.split(random.key(1), 4), 20
+    return Experience(
+        tokens=random.randint(keys[0], (sequences, blocks + 1, size.grid[0] * size.grid[1]), 0, size.codes_in_use),
+        actions=random.randint(keys[1], (sequences, blocks), 0, size.actions),
+        rewards=random.uniform(keys[2], (sequences, blocks)),
+        dones=random.bernoulli(keys[3], 0.01, (sequences, blocks)),
+    )
+
+
+def _ours(model: WorldModel, experience: Experience, size: Size) -> Callable:
+    # The learner takes its state over, so each contestant keeps one of its own.
+    kept = [new_world_model_state(jax.tree.map(jnp.copy, model))]
+
+    def update():
+        kept[0], metrics = learn_world_model(
+            kept[0], experience, jnp.int32(size.codes_in_use), random.key(0), size.bucket
+        )
+        return metrics["loss"]
+
+    return update
+
+
+def _plain(model: WorldModel, experience: Experience) -> Callable:
+    optimiser = WorldModelLearning().optimiser()
+
+    @partial(jax.jit, donate_argnums=(0, 1))
+    def update(model, state):
+        loss, gradient = jax.value_and_grad(plain_loss)(model, experience, random.key(0))
+        with foreign_rules():
+            updates, state = optimiser.update(gradient, state)
+        return eqx.apply_updates(model, updates), state, loss
+
+    kept = [jax.tree.map(jnp.copy, model), optimiser.init(eqx.filter(model, eqx.is_array))]
+
+    def run():
+        *kept[:], loss = update(*kept)
+        return loss
+
+    return run
+
+
+def plain_loss(model: WorldModel, experience: Experience, key: Array | None) -> Float32[Array, ""]:
+    """The same loss as one would write it first: all scores, masked; bernoulli dropout; a softmax over all codes."""
+    tokens, actions = experience.tokens[:, :-1], experience.actions
+    b, t, _ = tokens.shape
+    sin, cos = model._rotation(t)
+    block = jnp.repeat(jnp.arange(t), model.layout.slots)
+    hidden = (block[None, :] > block[:, None])[None, None]
+    keys = iter(random.split(random.key(0) if key is None else key, 1 + 3 * model.config.layers))
+
+    def drop(x: Array) -> Array:
+        rate, draw = model.config.dropout, next(keys)
+        return x if key is None else jnp.where(random.bernoulli(draw, 1 - rate, x.shape), x / (1 - rate), 0.0)
+
+    x = drop(model.embed(tokens, actions))
+    for index in range(model.config.layers):
+        layer = jax.tree.map(lambda parameter, index=index: parameter[index], model.layers)
+        q, k, v = layer.project(x, model.config.heads)
+        q, k, v = (jnp.moveaxis(part, 2, 1).reshape(b, model.config.heads, len(block), -1)
+                   for part in (rotate(q, sin, cos), rotate(k, sin, cos), v))  # fmt: skip
+        scores = jnp.einsum("bhqd,bhkd->bhqk", q, k) * model.config.head_size**-0.5
+        weights = drop(jax.nn.softmax(jnp.where(hidden, -jnp.inf, scores)))
+        attended = jnp.einsum("bhqk,bhkd->bqhd", weights, v).reshape(x.shape)
+        x = x + drop(layer.attention_out(attended))
+        x = x + drop(layer.feed_out(jax.nn.gelu(layer.feed_in(layer.feed_norm(x)), approximate=True)))
+    prediction = model.predict(x, model.config.codes)
+    return (
+        cross_entropy(prediction.tokens, experience.tokens[:, 1:])
+        + cross_entropy(prediction.reward, (experience.rewards >= REWARD_THRESHOLD).astype(jnp.int32))
+        + cross_entropy(prediction.done, experience.dones.astype(jnp.int32))
+    )
