@@ -44,6 +44,11 @@ class Edges:
         return self.source >= 0
 
     @property
+    def leaving(self) -> Bool[np.ndarray, "s r"]:
+        """Which entries of `of_source` are edges, not padding."""
+        return self.of_source >= 0
+
+    @property
     def disjoint(self) -> bool:
         """Whether every source reaches at most one cell: then nothing competes and no solver is needed."""
         used = self.source[self.valid]

@@ -48,9 +48,14 @@ def auction(gains: Float32[Array, "n m"], edges: Edges) -> Matching:
     """
     bidding = _bid(gains, edges)
     source, price = _seat_the_rest(bidding, gains, edges)
-    taken = jnp.asarray(edges.source) == jnp.where(source < 0, -2, source)[:, None]
-    value = jnp.where(taken, gains, 0.0).sum()
+    value = value_of(source, gains, edges)
     return Matching(source, value, honest_gap(dual_bound(gains, price, edges), value))
+
+
+def value_of(source: Int32[Array, " n"], gains: Float32[Array, "n m"], edges: Edges) -> Float32[Array, ""]:
+    """The total gain of the copies made."""
+    taken = (jnp.asarray(edges.source) == source[:, None]) & jnp.asarray(edges.valid)
+    return jnp.where(taken, gains, 0.0).sum()
 
 
 def honest_gap(bound: Float32[Array, ""], value: Float32[Array, ""]) -> Float32[Array, ""]:

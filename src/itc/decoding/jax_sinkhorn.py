@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float32, Int32
 
 from itc.decoding.config import DecodeConfig
 from itc.decoding.edges import Edges
-from itc.decoding.jax_matching import dual_bound, honest_gap
+from itc.decoding.jax_matching import dual_bound, honest_gap, value_of
 from itc.decoding.reference import CHECK_EVERY, FORBIDDEN_COPY_COST, FORBIDDEN_WILDCARD_COST, SMALLEST_SPREAD
 from itc.types import Matching
 
@@ -74,7 +74,7 @@ def sinkhorn(
     copy_plan = copy_kernel + source[edges.source] + column[:, None]
     wildcard_plan = wildcard_kernel + wildcard + column
     chosen = round_plan(copy_plan, wildcard_plan, edges, config)
-    value = jnp.where(jnp.asarray(edges.source) == jnp.where(chosen < 0, -2, chosen)[:, None], gains, 0.0).sum()
+    value = value_of(chosen, gains, edges)
     # A row's worth beyond that of a dummy column is a price for its source: any prices bound the optimum from above.
     price = jnp.maximum(0.0, -epsilon * (source + dummy - log_marginal))
     bound = jnp.minimum(dual_bound(gains, price, edges), dual_bound(gains, jnp.zeros_like(price), edges))

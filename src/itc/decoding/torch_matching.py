@@ -18,7 +18,9 @@ STEPS_BETWEEN_LOOKS = 8
 
 
 @lru_cache(maxsize=256)
-def on_device(edges: Edges, table: Literal["source", "valid", "distance", "of_source"], device: torch.device) -> Tensor:
+def on_device(
+    edges: Edges, table: Literal["source", "valid", "distance", "of_source", "leaving"], device: torch.device
+) -> Tensor:
     """One of the edges' tables as a tensor on the device, padding (−1) replaced by 0 so that it can be an index."""
     values = torch.from_numpy(getattr(edges, table).copy())
     if table in ("source", "of_source"):
@@ -74,7 +76,7 @@ def _bid(gains: Tensor, edges: Edges) -> _Seats:
     b, n, m = gains.shape
     device = gains.device
     sources, of_source = on_device(edges, "source", device), on_device(edges, "of_source", device)
-    has_edge = torch.from_numpy(edges.of_source >= 0).to(device)
+    has_edge = on_device(edges, "leaving", device)
     cells, slots = torch.arange(n, device=device), torch.arange(m, device=device)
     price = torch.zeros((b, edges.sources), dtype=torch.float32, device=device)
     owner = torch.full((b, edges.sources), -1, device=device)

@@ -39,7 +39,7 @@ def sinkhorn(
     wildcard_kernel = -wildcard_cost / epsilon[:, None]
 
     columns = of_source // m  # the cell each edge of a source leads to
-    has_edge = torch.from_numpy(edges.of_source >= 0).to(device)
+    has_edge = on_device(edges, "leaving", device)
     leaving = torch.where(has_edge, copy_kernel.flatten(1)[:, of_source], -torch.inf)
 
     log_marginal = -math.log(n + s)  # every row and column of the dense matrix carries the same mass
@@ -103,7 +103,7 @@ def round_plan(
     b, n, m = copy_plan.shape
     device = copy_plan.device
     of_source = on_device(edges, "of_source", device)
-    has_edge = torch.from_numpy(edges.of_source >= 0).to(device)
+    has_edge = on_device(edges, "leaving", device)
     while True:
         best, edge = copy_plan.max(dim=2)
         copies = (best >= wildcard_plan) & (best > -torch.inf)  # sources come before wildcards: they win ties

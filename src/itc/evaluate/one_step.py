@@ -31,7 +31,7 @@ def one_step_accuracy(
     for window in range(windows):
         frames, actions, same_episode, settled = _play(env, random.fold_in(key, window), lanes, blocks)
         tokens = patches.encode(codebook, frames.reshape(-1, *env.spec.frame_shape)).reshape(lanes, blocks + 1, -1)
-        predicted = jax.jit(model.__class__.__call__, static_argnums=3)(model, tokens[:, :-1], actions, bucket).tokens
+        predicted = _predict(model, tokens[:, :-1], actions, bucket).tokens
         hit = np.asarray(predicted.argmax(axis=-1) == tokens[:, 1:])[np.asarray(same_episode)]
         right.append(hit.ravel())
         whole.append(hit.all(axis=-1))
@@ -42,6 +42,9 @@ def one_step_accuracy(
         frames=float(np.concatenate(whole).mean()),
         settled=float(np.concatenate(certain).mean()) if certain else None,
     )
+
+
+_predict = jax.jit(WorldModel.__call__, static_argnums=3)
 
 
 @partial(jax.jit, static_argnums=(0, 2, 3))

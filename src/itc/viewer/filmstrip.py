@@ -5,8 +5,6 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
-PIXELS = 96  # side of a frame in the picture, about
-
 
 def draw_filmstrip(rows: dict[str, UInt8[np.ndarray, "t H W c"]], frame_max: int, path: Path, title: str) -> None:
     """A grid of frames, time from left to right; frames that differ from the first row's have a red border."""

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float32, Int
 
-from itc.world_models.gpt import Prediction, WorldModel
+from itc.world_models.gpt import WorldModel
 
 REWARD_THRESHOLD = 0.5  # rewards from here on are class 1; the world model ignores smaller ones
 
@@ -39,6 +39,3 @@ def cross_entropy(logits: Float32[Array, "*b k"], labels: Int[Array, "*b"]) -> F
     """Mean of −log p(label)."""
     chosen = jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
     return (jax.nn.logsumexp(logits, axis=-1) - chosen).mean()
-
-
-__all__ = ["Prediction", "cross_entropy", "world_model_loss"]
