@@ -1,53 +1,66 @@
 """Block-causal attention against the textbook form, forwards and backwards, with the very same dropout."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import random
 
-from itc.world_models.attention import block_attention, cached_attention
+from itc.world_models.attention import QUERIES_AT_ONCE, Rotation, block_attention, cached_attention, split_heads
 from itc.world_models.dropout import dropout, keep_mask
 
-B, H, T, S, D = 2, 2, 3, 4, 8
+B, H, S, D = 2, 2, 4, 8
+LENGTHS = (3, 50)  # blocks: few enough for one tile of queries, and several tiles
 
 
-def textbook(q, k, v, seeds, rate):
-    """All scores at once, masked; dropout from the same bits."""
-    outs = []
-    for b in range(B):
-        blocks = []
-        for t in range(T):
-            keys, values = (x[b, :, : t + 1].reshape(H, -1, D) for x in (k, v))
-            weights = jax.nn.softmax(jnp.einsum("hsd,hpd->hsp", q[b, :, t], keys) / np.sqrt(D))
-            kept = keep_mask(seeds[b, t], weights.shape, rate)
-            blocks.append(jnp.einsum("hsp,hpd->hsd", jnp.where(kept, weights / (1 - rate), 0), values))
-        outs.append(jnp.stack(blocks, axis=1))
-    return jnp.stack(outs)
+def unturned(t):
+    return Rotation(jnp.zeros((t * S, D // 2)), jnp.ones((t * S, D // 2)))
+
+
+def textbook(projected, seeds, rate):
+    """All scores at once, masked; dropout from the same bits, tile by tile."""
+    t = projected.shape[1]
+    q, k, v = jnp.moveaxis(projected.reshape(B, t * S, 3, H, D), (2, 3), (0, 2))
+    block = np.repeat(np.arange(t), S)
+    scores = jnp.einsum("bhqd,bhpd->bhqp", q, k) / np.sqrt(D)
+    weights = jax.nn.softmax(jnp.where(block[None] > block[:, None], -jnp.inf, scores))
+    step = round(QUERIES_AT_ONCE / S)
+    for b, first in np.ndindex(B, -(-t // step)):
+        queries, past = slice(first * step * S, (first + 1) * step * S), slice((first + 1) * step * S)
+        tile = weights[b, :, queries, past]
+        kept = keep_mask(seeds[b, first * step], tile.shape, rate)
+        weights = weights.at[b, :, queries, past].set(jnp.where(kept, tile / (1 - rate), 0))
+    return jnp.einsum("bhqp,bhpd->bqhd", weights, v).reshape(B, t, S, H * D)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3])
-def test_output_and_gradient_equal_the_textbook(rate):
-    q, k, v, weight = (random.normal(key, (B, H, T, S, D)) for key in random.split(random.key(0), 4))
-    seeds = random.bits(random.key(1), (B, T))
+@pytest.mark.parametrize("t", LENGTHS)
+def test_output_and_gradient_equal_the_textbook(t, rate):
+    projected = random.normal(random.key(0), (B, t, S, 3, H, D))
+    weight = random.normal(random.key(2), (B, t, S, H * D))
+    seeds = random.bits(random.key(1), (B, t))
 
     def value(attention):
-        return jax.jit(jax.value_and_grad(lambda q, k, v: (attention(q, k, v, seeds, rate) * weight).sum(), (0, 1, 2)))
+        return jax.jit(jax.value_and_grad(lambda projected: (attention(projected, seeds, rate) * weight).sum()))
 
-    ours, theirs = value(block_attention)(q, k, v), value(textbook)(q, k, v)
-    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
-        np.testing.assert_allclose(a, b, atol=2e-5)
+    ours = value(partial(block_attention, unturned(t)))(projected)
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(value(textbook)(projected)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
 
 
 def test_cached_attention_sees_exactly_the_filled_blocks():
-    q, k, v = (random.normal(key, (B, H, T, S, D)) for key in random.split(random.key(0), 3))
-    whole = block_attention(q, k, v, None, 0.1)
-    attend = jax.jit(cached_attention)
-    for t in range(T):
-        garbage = jnp.where(jnp.arange(T)[None, None, :, None, None] > t, 1e3, 0.0)
-        np.testing.assert_allclose(
-            attend(q[:, :, t], k + garbage, v + garbage, jnp.int32(t)), whole[:, :, t], atol=1e-5
-        )
+    t, layer = 3, 1
+    projected = random.normal(random.key(0), (B, t, S, 3, H, D))
+    whole = block_attention(unturned(t), projected, None, 0.1)
+    q, k, v = jax.vmap(partial(split_heads, unturned(t)))(projected.reshape(B, t * S, 3, H, D))
+    attend = jax.jit(cached_attention, static_argnums=3)
+    for block in range(t):
+        garbage = jnp.where(jnp.arange(t * S)[None, None, :, None] >= (block + 1) * S, 1e3, 0.0)
+        cached = (jnp.stack([jnp.full_like(part, 7.0), part + garbage]) for part in (k, v))
+        seen = attend(q[:, :, block * S : (block + 1) * S], *cached, layer, jnp.int32(block))
+        np.testing.assert_allclose(seen, whole[:, block], atol=1e-5)
 
 
 def test_dropout_keeps_the_right_share_and_the_mean():

@@ -13,7 +13,8 @@ from jaxtyping import Float32
 from itc.bench.measure import Record, Target, interleave, ratio_record, time_record
 from itc.extras import foreign_rules
 from itc.train.learn_world_model import Experience, WorldModelLearning, learn_world_model, new_world_model_state
-from itc.world_models.gpt import WorldModel, rotate
+from itc.world_models.attention import split_heads
+from itc.world_models.gpt import WorldModel
 from itc.world_models.losses import REWARD_THRESHOLD, cross_entropy
 
 SEQUENCES = 16  # in a minibatch
@@ -100,7 +101,7 @@ def plain_loss(model: WorldModel, experience: Experience, key: Array | None) -> 
     """The same loss as one would write it first: all scores, masked; bernoulli dropout; a softmax over all codes."""
     tokens, actions = experience.tokens[:, :-1], experience.actions
     b, t, _ = tokens.shape
-    sin, cos = model._rotation(t)
+    rotation = model.rotation(t)
     block = jnp.repeat(jnp.arange(t), model.layout.slots)
     hidden = (block[None, :] > block[:, None])[None, None]
     keys = iter(random.split(random.key(0) if key is None else key, 1 + 3 * model.config.layers))
@@ -112,10 +113,9 @@ def plain_loss(model: WorldModel, experience: Experience, key: Array | None) -> 
     x = drop(model.embed(tokens, actions))
     for index in range(model.config.layers):
         layer = jax.tree.map(lambda parameter, index=index: parameter[index], model.layers)
-        q, k, v = layer.project(x, model.config.heads)
-        q, k, v = (jnp.moveaxis(part, 2, 1).reshape(b, model.config.heads, len(block), -1)
-                   for part in (rotate(q, sin, cos), rotate(k, sin, cos), v))  # fmt: skip
-        scores = jnp.einsum("bhqd,bhkd->bhqk", q, k) * model.config.head_size**-0.5
+        projected = layer.project(x, model.config.heads).reshape(b, len(block), 3, model.config.heads, -1)
+        q, k, v = jax.vmap(partial(split_heads, rotation))(projected)
+        scores = jnp.einsum("bhqd,bhkd->bhqk", q, k)
         weights = drop(jax.nn.softmax(jnp.where(hidden, -jnp.inf, scores)))
         attended = jnp.einsum("bhqk,bhkd->bqhd", weights, v).reshape(x.shape)
         x = x + drop(layer.attention_out(attended))

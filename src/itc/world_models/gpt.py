@@ -6,6 +6,7 @@ predicts the reward and whether the episode ends.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 import equinox as eqx
@@ -14,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array, lax, random
 from jaxtyping import Float32, Int, Int32
 
-from itc.world_models.attention import block_attention, cached_attention
+from itc.world_models.attention import Rotation, block_attention, cached_attention, split_heads
 from itc.world_models.dropout import dropout
 from itc.world_models.layout import Layout, rotary_angles
 
@@ -61,8 +62,8 @@ class Prediction(NamedTuple):
 class Cache(NamedTuple):
     """Rotated keys, and values, of the blocks seen so far, for every layer."""
 
-    keys: Float32[Array, "layers b h t s d"]
-    values: Float32[Array, "layers b h t s d"]
+    keys: Float32[Array, "layers b h p d"]
+    values: Float32[Array, "layers b h p d"]
     block: Int32[Array, ""]  # how many blocks have been seen
 
 
@@ -131,18 +132,14 @@ class Layer(eqx.Module):
         self.feed_in = Linear(keys[2], size, config.hidden)
         self.feed_out = Linear(keys[3], config.hidden, size)
 
-    def project(self, x: Float32[Array, "*b s e"], heads: int) -> Float32[Array, "3 *b h s d"]:
-        """Queries, keys and values of each head, before rotation."""
-        projected = self.attention_in(self.attention_norm(x))
-        *lead, slots, _ = x.shape
-        split = projected.reshape(*lead, slots, 3, heads, -1)
-        return jnp.moveaxis(jnp.moveaxis(split, -3, 0), -2, -3)
+    def project(self, x: Float32[Array, "*b s e"], heads: int) -> Float32[Array, "*b s 3 h d"]:
+        """Queries, keys and values of each head, side by side."""
+        return self.attention_in(self.attention_norm(x)).reshape(*x.shape[:-1], 3, heads, -1)
 
-    def finish(self, x: Float32[Array, "*b s e"], attended: Float32[Array, "*b h s d"], seeds, rate: float):
+    def finish(self, x: Float32[Array, "*b s e"], attended: Float32[Array, "*b s e"], seeds, rate: float):
         """Add what attention gathered, then the feed-forward network."""
         first, second = (None, None) if seeds is None else (seeds[0], seeds[1])
-        gathered = jnp.moveaxis(attended, -3, -2).reshape(x.shape)
-        x = x + dropout(first, self.attention_out(gathered), rate)
+        x = x + dropout(first, self.attention_out(attended), rate)
         fed = self.feed_out(jax.nn.gelu(self.feed_in(self.feed_norm(x)), approximate=True))
         return x + dropout(second, fed, rate)
 
@@ -181,7 +178,7 @@ class WorldModel(eqx.Module):
         """Predict what follows every block of whole sequences; with a key, with dropout, for training."""
         b, t, _ = tokens.shape
         rate = self.config.dropout
-        sin, cos = self._rotation(t)
+        rotation = self.rotation(t)
         training = key is not None
         embedding_seed = layer_seeds = None
         if key is not None:
@@ -191,11 +188,9 @@ class WorldModel(eqx.Module):
 
         def layer(x, parameters_and_seeds):
             parameters, seeds = parameters_and_seeds
-            q, k, v = parameters.project(x, self.config.heads)
-            q, k = (jnp.moveaxis(rotate(part, sin, cos), 1, 2) for part in (q, k))
             attention_seeds = seeds[2:].reshape(b, t) if training else None
-            attended = block_attention(q, k, jnp.moveaxis(v, 1, 2), attention_seeds, rate)
-            return parameters.finish(x, jnp.moveaxis(attended, 2, 1), seeds[:2] if training else None, rate), None
+            attended = block_attention(rotation, parameters.project(x, self.config.heads), attention_seeds, rate)
+            return parameters.finish(x, attended, seeds[:2] if training else None, rate), None
 
         x = dropout(embedding_seed, self.embed(tokens, actions), rate)
         # Unrolled: inside a loop the compiler would not spread elementwise work over cores.
@@ -204,27 +199,26 @@ class WorldModel(eqx.Module):
 
     def empty_cache(self, b: int) -> Cache:
         config, layout = self.config, self.layout
-        shape = (config.layers, b, config.heads, layout.blocks, layout.slots, config.head_size)
+        shape = (config.layers, b, config.heads, layout.blocks * layout.slots, config.head_size)
         return Cache(jnp.zeros(shape), jnp.zeros(shape), jnp.int32(0))
 
     def step(
         self, cache: Cache, tokens: Int[Array, "b n"], actions: Int[Array, " b"], bucket: int
     ) -> tuple[Cache, Prediction]:
         """Take in one more block, and predict what follows it. The cache holds `blocks` of them."""
-        sin, cos = (lax.dynamic_index_in_dim(part, cache.block, axis=1) for part in self._rotation(self.layout.blocks))
-
-        def layer(x, parameters_and_cache):
-            parameters, keys, values = parameters_and_cache
-            q, k, v = parameters.project(x[:, None], self.config.heads)
-            q, k = rotate(q, sin, cos)[:, 0], rotate(k, sin, cos)[:, 0]
-            keys = lax.dynamic_update_index_in_dim(keys, k, cache.block, axis=2)
-            values = lax.dynamic_update_index_in_dim(values, v[:, 0], cache.block, axis=2)
-            attended = cached_attention(q, keys, values, cache.block)
-            return parameters.finish(x, attended, None, 0.0), (keys, values)
-
+        keys, values, block = cache
+        slots = self.layout.slots
+        here = jax.tree.map(
+            lambda part: lax.dynamic_slice_in_dim(part, block * slots, slots), self.rotation(self.layout.blocks)
+        )
         x = self.embed(tokens[:, None], actions[:, None])[:, 0]
-        x, (keys, values) = lax.scan(layer, x, (self.layers, cache.keys, cache.values))
-        return Cache(keys, values, cache.block + 1), self.predict(x, bucket)
+        for index in range(self.config.layers):
+            layer = jax.tree.map(lambda parameter, index=index: parameter[index], self.layers)
+            q, k, v = jax.vmap(partial(split_heads, here))(layer.project(x, self.config.heads))
+            place = (index, 0, 0, block * slots, 0)
+            keys, values = (lax.dynamic_update_slice(*pair, place) for pair in ((keys, k[None]), (values, v[None])))
+            x = layer.finish(x, cached_attention(q, keys, values, index, block), None, 0.0)
+        return Cache(keys, values, block + 1), self.predict(x, bucket)
 
     def embed(self, tokens: Int[Array, "b t n"], actions: Int[Array, "b t"]) -> Float32[Array, "b t s e"]:
         x = jnp.concatenate([self.token_embedding[tokens], self.action_embedding[actions][:, :, None]], axis=2)
@@ -240,20 +234,13 @@ class WorldModel(eqx.Module):
         """The same model with another bias of the codes' logits."""
         return eqx.tree_at(lambda model: model.token_head, self, _with_bias(self.token_head, bias))
 
-    def _rotation(self, blocks: int) -> tuple[Float32[Array, "1 t 1 s pairs"], Float32[Array, "1 t 1 s pairs"]]:
+    def rotation(self, blocks: int) -> Rotation:
+        """How the tokens of the first blocks are rotated."""
         layout = Layout(self.layout.grid, blocks)
         positions = layout.positions_1d() if self.config.rotary == "1d" else layout.positions_3d()
-        angles = jnp.asarray(rotary_angles(positions, self.config.head_size))[None, :, None]
-        return jnp.sin(angles), jnp.cos(angles)
+        angles = jnp.asarray(rotary_angles(positions, self.config.head_size)).reshape(blocks * layout.slots, -1)
+        return Rotation(jnp.sin(angles), jnp.cos(angles))
 
 
 def _with_bias(head: Head, bias: Float32[Array, " k"]) -> Head:
     return eqx.tree_at(lambda head: head.outer.bias, head, bias)
-
-
-def rotate(
-    x: Float32[Array, "b t h s d"], sin: Float32[Array, "1 t 1 s pairs"], cos: Float32[Array, "1 t 1 s pairs"]
-) -> Float32[Array, "b t h s d"]:
-    """Turn each pair (i, i + pairs) of a head's numbers by the token's angle."""
-    first, second = jnp.split(x, 2, axis=-1)
-    return jnp.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1)

@@ -30,7 +30,7 @@ def world_model_loss(
         "reward_loss": cross_entropy(prediction.reward, (rewards >= REWARD_THRESHOLD).astype(jnp.int32)),
         "done_loss": cross_entropy(prediction.done, dones.astype(jnp.int32)),
     }
-    accuracy = (prediction.tokens.argmax(axis=-1) == following).mean(dtype=jnp.float32)
+    accuracy = share_most_probable(prediction.tokens, following)
     loss = losses["token_loss"] + losses["reward_loss"] + losses["done_loss"]
     return loss, {"loss": loss, **losses, "token_accuracy": accuracy}
 
@@ -39,3 +39,9 @@ def cross_entropy(logits: Float32[Array, "*b k"], labels: Int[Array, "*b"]) -> F
     """Mean of −log p(label)."""
     chosen = jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
     return (jax.nn.logsumexp(logits, axis=-1) - chosen).mean()
+
+
+def share_most_probable(logits: Float32[Array, "*b k"], labels: Int[Array, "*b"]) -> Float32[Array, ""]:
+    """How many labels have the highest logit. (Not by argmax, which XLA computes one number at a time on a CPU.)"""
+    chosen = jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
+    return (chosen == logits.max(axis=-1)).mean(dtype=jnp.float32)
