@@ -1,10 +1,13 @@
 """What a step of the environments costs; Craftax-classic against the package's own auto-reset."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
 
 import jax
 import numpy as np
 from jax import random
+from jaxtyping import UInt8
 
 from itc.bench.measure import Record, Target, interleave, ratio_record, time_record
 from itc.envs.registry import make
@@ -28,14 +31,31 @@ def bench_envs() -> Iterator[Record]:
         yield time_record(f"{name}: one step of {LANES} lanes", seconds / STEPS)
 
 
-def _craftax_classic() -> Iterator[Record]:
-    """Both start from the same worlds, play on by themselves and render every frame."""
+@cache
+def craftax_classic_after_a_while() -> tuple[Lanes, Any]:
+    """Lanes of Craftax-classic whose random players are at different times of their lives, day and night."""
     env = make("craftax-classic")
     assert isinstance(env, Lanes)
-    actions = env.spec.num_actions
     state, _ = env.reset(random.key(0), LANES)
     for key in random.split(random.key(1), WARM_UP):
-        state, _ = env.step(state, random.randint(key, (LANES,), 0, actions))
+        state, _ = env.step(state, random.randint(key, (LANES,), 0, env.spec.num_actions))
+    return env, state
+
+
+def craftax_classic_frames(steps: int) -> UInt8[np.ndarray, "b t H W c"]:
+    """What these lanes see next."""
+    env, state = craftax_classic_after_a_while()
+    frames = []
+    for key in random.split(random.key(3), steps):
+        state, seen = env.step(state, random.randint(key, (LANES,), 0, env.spec.num_actions))
+        frames.append(np.asarray(seen.frame))
+    return np.stack(frames, axis=1)
+
+
+def _craftax_classic() -> Iterator[Record]:
+    """Both start from the same worlds, play on by themselves and render every frame."""
+    env, state = craftax_classic_after_a_while()
+    actions = env.spec.num_actions
     contestants = {
         "itc": _play(env.step, state, actions),
         "auto_reset": _play(_package_step(env), state, actions),

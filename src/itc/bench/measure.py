@@ -27,6 +27,9 @@ class Target:
         return f"{self.sense} {self.value:g}"
 
 
+MEMORY_TARGET = Target("<=", 6.0)  # gigabytes
+
+
 @dataclass(frozen=True)
 class Record:
     """One measured number. `target` and `ok` are None where nothing was promised."""
@@ -75,6 +78,25 @@ def ratio_record(name: str, numerator: np.ndarray, denominator: np.ndarray, targ
         ok=None if target is None else target.reached_by(low, high),
         interval=(_significant(low), _significant(high)),
     )
+
+
+def memory_record(name: str, size: int) -> Record:
+    """Gigabytes, against what any step may take."""
+    gigabytes = size / 1e9
+    return Record(
+        name, _significant(gigabytes), "GB", str(MEMORY_TARGET), MEMORY_TARGET.reached_by(gigabytes, gigabytes)
+    )
+
+
+def bytes_needed(compiled: Any) -> int:
+    """What a compiled JAX function holds while it runs: arguments, results and everything between."""
+    memory = compiled.memory_analysis()
+    shared = memory.alias_size_in_bytes  # results that take the place of arguments
+    return memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes - shared
+
+
+def rate_record(name: str, operations: float, seconds: np.ndarray) -> Record:
+    return Record(name, _significant(operations / float(np.median(seconds)) / 1e9), "GFLOP/s")
 
 
 def _significant(value: float) -> float:

@@ -10,9 +10,24 @@ import jax.numpy as jnp
 from jax import Array, random
 from jaxtyping import Float32
 
-from itc.bench.measure import Record, Target, interleave, ratio_record, time_record
+from itc.bench.measure import (
+    Record,
+    Target,
+    bytes_needed,
+    interleave,
+    memory_record,
+    rate_record,
+    ratio_record,
+    time_record,
+)
 from itc.extras import foreign_rules
-from itc.train.learn_world_model import Experience, WorldModelLearning, learn_world_model, new_world_model_state
+from itc.train.learn_world_model import (
+    Experience,
+    WorldModelLearning,
+    WorldModelState,
+    learn_world_model,
+    new_world_model_state,
+)
 from itc.world_models.attention import split_heads
 from itc.world_models.gpt import WorldModel
 from itc.world_models.losses import REWARD_THRESHOLD, cross_entropy
@@ -37,15 +52,20 @@ SIZES = (
     Size("MinAtar", (5, 5), 6, 57, 64, SEQUENCES, Target(">=", 8.0)),
     Size("Craftax-classic", (9, 9), 17, 500, 512, 2, Target(">=", 4.0)),
 )
+# Looked at for its memory only: an update takes long.
+LARGEST = Size("Craftax", (13, 11), 43, 4096, 4096, 0, Target(">=", 1.0))
+MATRIX = 2048  # rows and columns of the product that tells the machine's peak
 
 
 def bench_world_model() -> Iterator[Record]:
     """Every measurement, as it is made."""
     for size in SIZES:
         model = WorldModel(random.key(0), size.grid, size.actions)
+        ours, bytes_of_ours = _ours(model, size)
         contestants: dict[str, Callable] = {
-            "ours": _ours(model, _experience(size, SEQUENCES), size),
+            "ours": ours,
             "plain": _plain(model, _experience(size, size.slice)),
+            "matrix product": partial(jax.jit(jnp.matmul), *2 * [random.normal(random.key(0), (MATRIX, MATRIX))]),
         }
         seconds = interleave(contestants, wait=jax.block_until_ready)
         scaled = seconds["plain"] * (SEQUENCES / size.slice)
@@ -53,6 +73,25 @@ def bench_world_model() -> Iterator[Record]:
         yield time_record(f"{size.name}: world-model update", seconds["ours"])
         yield time_record(f"{size.name}: plain world-model update{said}", scaled)
         yield ratio_record(f"{size.name}: plain / ours, world-model update", scaled, seconds["ours"], size.target)
+        yield rate_record(f"{size.name}: world-model update", update_operations(model, size.bucket), seconds["ours"])
+        yield rate_record(f"{MATRIX}×{MATRIX} matrix product beside it", 2 * MATRIX**3, seconds["matrix product"])
+        yield memory_record(f"{size.name}: world-model update, memory", bytes_of_ours)
+    model = WorldModel(random.key(0), LARGEST.grid, LARGEST.actions)
+    bytes_of_largest = bytes_needed(_compiled_update(new_world_model_state(model), LARGEST))
+    yield memory_record(f"{LARGEST.name}: world-model update, memory (compiled, not run)", bytes_of_largest)
+
+
+def update_operations(model: WorldModel, bucket: int) -> float:
+    """Additions and multiplications that the matrix products of an update need: one product forwards, two backwards,
+    nothing for masked scores, for codes beyond the bucket, or for computing anything twice."""
+    config, layout = model.config, model.layout
+    e = config.embedding
+    in_layers = config.layers * (4 * e * e + 2 * e * config.hidden)
+    in_token_head = layout.cells / layout.slots * (e * e + e * bucket)
+    seen = layout.slots * (layout.blocks + 1) / 2  # by a token, on average
+    in_attention = config.layers * 2 * seen * e
+    tokens = SEQUENCES * layout.blocks * layout.slots
+    return 3 * 2 * tokens * (in_layers + in_token_head + in_attention)
 
 
 def _experience(size: Size, sequences: int) -> Experience:
@@ -65,17 +104,25 @@ def _experience(size: Size, sequences: int) -> Experience:
     )
 
 
-def _ours(model: WorldModel, experience: Experience, size: Size) -> Callable:
+def _compiled_update(state: WorldModelState, size: Size):
+    experience = _experience(size, SEQUENCES)
+    return learn_world_model.lower(
+        state, experience, jnp.int32(size.codes_in_use), random.key(0), size.bucket
+    ).compile()
+
+
+def _ours(model: WorldModel, size: Size) -> tuple[Callable, int]:
+    """An update, and the bytes it needs."""
+    experience, codes = _experience(size, SEQUENCES), jnp.int32(size.codes_in_use)
     # The learner takes its state over, so each contestant keeps one of its own.
     kept = [new_world_model_state(jax.tree.map(jnp.copy, model))]
+    compiled = _compiled_update(kept[0], size)
 
     def update():
-        kept[0], metrics = learn_world_model(
-            kept[0], experience, jnp.int32(size.codes_in_use), random.key(0), size.bucket
-        )
+        kept[0], metrics = compiled(kept[0], experience, codes, random.key(0))
         return metrics["loss"]
 
-    return update
+    return update, bytes_needed(compiled)
 
 
 def _plain(model: WorldModel, experience: Experience) -> Callable:

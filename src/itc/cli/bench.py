@@ -16,11 +16,12 @@ def _records(name: str) -> "Iterator[Record]":
         from itc.bench.decode import bench_decode
 
         return bench_decode()
-    from itc.bench.envs import bench_envs
-    from itc.bench.tokenizer import bench_tokenizer
+    from itc.bench.envs import bench_envs, craftax_classic_frames
+    from itc.bench.imagination import bench_imagination
+    from itc.bench.tokenizer import STEPS, bench_tokenizer
     from itc.bench.world_model import bench_world_model
 
-    return chain(bench_world_model(), bench_tokenizer(), bench_envs())
+    return chain(bench_world_model(), bench_imagination(), bench_tokenizer(craftax_classic_frames(STEPS)), bench_envs())
 
 
 def bench(name: Annotated[Literal["decode", "world"], tyro.conf.Positional], json: Path | None = None) -> None:

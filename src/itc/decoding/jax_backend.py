@@ -147,7 +147,10 @@ def edge_scores(key: Key, logits: Float32[Array, "n k"], held: Int32[Array, "n m
 
 
 def draw_gumbel(key: Key, shape: tuple[int, ...]) -> Float32[Array, "..."]:
-    return random.gumbel(key, shape, jnp.float32)
+    # Noise of one frame is never spread over devices, so it need not pay for that: each call of the generator then
+    # gives two numbers instead of one.
+    with jax.threefry_partitionable(False):
+        return random.gumbel(key, shape, jnp.float32)
 
 
 def _generate(logits, config, key, gumbel):

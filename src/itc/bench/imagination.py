@@ -1,0 +1,91 @@
+"""What a dream costs with each decoder: 48 sequences, 20 steps, world model and decoder only."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax, random
+from jaxtyping import Float32, Int32
+
+from itc.bench.measure import Record, Target, bytes_needed, interleave, memory_record, ratio_record, time_record
+from itc.decoding.api import decode
+from itc.decoding.config import PRESETS, DecodeConfig
+from itc.world_models.gpt import Cache, WorldModel
+
+SEQUENCES, STEPS = 48, 20
+
+
+@dataclass(frozen=True)
+class Dream:
+    """A game at the paper's size, as far along as its codes in use say."""
+
+    name: str
+    grid: tuple[int, int]
+    actions: int
+    bucket: int
+    paper: str  # the preset that holds the paper's settings for this game
+
+
+DREAMS = (Dream("MinAtar", (5, 5), 6, 64, "paper-minatar"), Dream("Craftax-classic", (9, 9), 17, 512, "paper"))
+PAPER_TARGET = Target("<=", 1.03)  # against our own sampling
+CONSERVING_TARGET = Target("<=", 1.0)  # against sampling with a Gumbel number per code
+PLAIN = "sample with plain Gumbel noise"
+
+
+class Asleep(NamedTuple):
+    cache: Cache
+    tokens: Int32[Array, "b n"]
+    key: Array
+
+
+# (key, logits, previous tokens) → tokens
+Chooser = Callable[[Array, Float32[Array, "b n k"], Int32[Array, "b n"]], Int32[Array, "b n"]]
+
+
+def bench_imagination() -> Iterator[Record]:
+    """Every measurement, as it is made."""
+    for dream in DREAMS:
+        # All codes are known to this model; its dreams are nonsense, but cost what sensible ones do.
+        model = WorldModel(random.key(0), dream.grid, dream.actions)
+        model = model.with_token_bias(jnp.zeros(model.config.codes))
+        choosers: dict[str, Chooser] = {name: _preset(dream, PRESETS[name]) for name in _presets(dream)}
+        choosers[PLAIN] = lambda key, logits, _: random.categorical(key, logits).astype(jnp.int32)
+        compiled = {name: _compile(model, dream, choose) for name, choose in choosers.items()}
+        seconds = interleave({name: run for name, (run, _) in compiled.items()}, wait=jax.block_until_ready)
+        label = f"{dream.name}: dream of {SEQUENCES}×{STEPS}"
+        for name, of_contestant in seconds.items():
+            yield time_record(f"{label}, {name}", of_contestant)
+        yield ratio_record(f"{label}, {dream.paper} / sample", seconds[dream.paper], seconds["sample"], PAPER_TARGET)
+        yield ratio_record(f"{label}, conserving / {PLAIN}", seconds["conserving"], seconds[PLAIN], CONSERVING_TARGET)
+        yield memory_record(f"{label}, memory", max(size for _, size in compiled.values()))
+
+
+def _presets(dream: Dream) -> tuple[str, ...]:
+    return "sample", dream.paper, "conserving"
+
+
+def _preset(dream: Dream, config: DecodeConfig) -> Chooser:
+    return lambda key, logits, previous: decode(logits, previous, grid=dream.grid, config=config, key=key).tokens
+
+
+def _compile(model: WorldModel, dream: Dream, choose: Chooser) -> tuple[Callable, int]:
+    """A dream from random tokens under random actions, and the bytes it needs."""
+    start_key, action_key, dream_key = random.split(random.key(1), 3)
+    tokens = random.randint(start_key, (SEQUENCES, dream.grid[0] * dream.grid[1]), 0, dream.bucket)
+    actions = random.randint(action_key, (STEPS, SEQUENCES), 0, dream.actions)
+
+    @jax.jit
+    def run(model: WorldModel, tokens, actions, key):
+        def step(state: Asleep, action):
+            key, choice_key = random.split(state.key)
+            cache, prediction = model.step(state.cache, state.tokens, action, dream.bucket)
+            tokens = choose(choice_key, prediction.tokens, state.tokens)
+            return Asleep(cache, tokens, key), tokens
+
+        return lax.scan(step, Asleep(model.empty_cache(SEQUENCES), tokens, key), actions)[1]
+
+    arguments = (model, tokens, actions, dream_key)
+    compiled = run.lower(*arguments).compile()
+    return lambda: compiled(*arguments), bytes_needed(compiled)
