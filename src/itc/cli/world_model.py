@@ -81,9 +81,12 @@ def _config(preset: str):
 
     if preset == "paper":
         return LearnFromPlay()
-    small = WorldModelConfig(codes=1024, blocks=8, layers=2, heads=4, embedding=64, hidden=128, dropout=0.0)
-    # A small model bears, and needs, a higher learning rate.
-    return LearnFromPlay(codes=1024, updates=50, model=small, learning=WorldModelLearning(learning_rate=3e-3))
+    small = WorldModelConfig(
+        codes=1024, blocks=8, layers=2, heads=4, embedding=64, hidden=128, dropout=0.0, weight_scale=0.125
+    )
+    # Small minibatches, many of them: within minutes the number of updates counts.
+    learning = WorldModelLearning(learning_rate=2e-3)
+    return LearnFromPlay(codes=1024, sequences=4, updates=200, model=small, learning=learning)
 
 
 def _finish(environment, learned, folder: Path, seed: int, console) -> None:

@@ -19,7 +19,7 @@ from itc.world_models.attention import Rotation, block_attention, cached_attenti
 from itc.world_models.dropout import dropout
 from itc.world_models.layout import Layout, rotary_angles
 
-EMBEDDING_SCALE = 0.02  # standard deviation of initial embeddings and weights, as in GPT-2
+EMBEDDING_SCALE = 0.02  # standard deviation of initial embeddings
 # Added to the logit of a code that the model has never learned about: e^−20 of the probability of one it has.
 UNKNOWN_CODE_BIAS = -20.0
 
@@ -37,6 +37,7 @@ class WorldModelConfig:
     dropout: float = 0.1
     rotary: Literal["1d", "3d"] = "3d"
     absolute: bool = True  # a learned embedding per slot of a block
+    weight_scale: float = 0.02  # standard deviation of initial weights; small models learn sooner from 1/√embedding
 
     def __post_init__(self) -> None:
         if self.embedding % self.heads or (self.embedding // self.heads) % 8:
@@ -45,6 +46,8 @@ class WorldModelConfig:
             )
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
+        if not self.weight_scale > 0:
+            raise ValueError(f"weight_scale must be greater than 0, got {self.weight_scale}")
 
     @property
     def head_size(self) -> int:
@@ -73,7 +76,7 @@ class Linear(eqx.Module):
     weight: Float32[Array, "i o"]
     bias: Float32[Array, " o"]
 
-    def __init__(self, key: Array, inputs: int, outputs: int, scale: float = EMBEDDING_SCALE):
+    def __init__(self, key: Array, inputs: int, outputs: int, scale: float):
         self.weight = scale * random.normal(key, (inputs, outputs))
         self.bias = jnp.zeros(outputs)
 
@@ -103,9 +106,9 @@ class Head(eqx.Module):
     inner: Linear
     outer: Linear
 
-    def __init__(self, key: Array, size: int, outputs: int):
+    def __init__(self, key: Array, size: int, outputs: int, scale: float):
         inner_key, outer_key = random.split(key)
-        self.inner, self.outer = Linear(inner_key, size, size), Linear(outer_key, size, outputs)
+        self.inner, self.outer = Linear(inner_key, size, size, scale), Linear(outer_key, size, outputs, scale)
 
     def __call__(self, x: Float32[Array, "... e"], outputs: int | None = None) -> Float32[Array, "... k"]:
         """Only the first `outputs` are computed."""
@@ -125,12 +128,12 @@ class Layer(eqx.Module):
 
     def __init__(self, key: Array, config: WorldModelConfig):
         keys = random.split(key, 4)
-        size = config.embedding
+        size, scale = config.embedding, config.weight_scale
         self.attention_norm, self.feed_norm = Norm(size), Norm(size)
-        self.attention_in = Linear(keys[0], size, 3 * size)
-        self.attention_out = Linear(keys[1], size, size)
-        self.feed_in = Linear(keys[2], size, config.hidden)
-        self.feed_out = Linear(keys[3], config.hidden, size)
+        self.attention_in = Linear(keys[0], size, 3 * size, scale)
+        self.attention_out = Linear(keys[1], size, size, scale)
+        self.feed_in = Linear(keys[2], size, config.hidden, scale)
+        self.feed_out = Linear(keys[3], config.hidden, size, scale)
 
     def project(self, x: Float32[Array, "*b s e"], heads: int) -> Float32[Array, "*b s 3 h d"]:
         """Queries, keys and values of each head, side by side."""
@@ -160,7 +163,7 @@ class WorldModel(eqx.Module):
 
     def __init__(self, key: Array, grid: tuple[int, int], actions: int, config: WorldModelConfig = WorldModelConfig()):
         keys = random.split(key, 7)
-        size = config.embedding
+        size, scale = config.embedding, config.weight_scale
         self.layout, self.config = Layout(grid, config.blocks), config
         self.token_embedding = EMBEDDING_SCALE * random.normal(keys[0], (config.codes, size))
         self.action_embedding = EMBEDDING_SCALE * random.normal(keys[1], (actions, size))
@@ -168,9 +171,9 @@ class WorldModel(eqx.Module):
         self.slot_embedding = slots if config.absolute else None
         self.layers = jax.vmap(lambda layer_key: Layer(layer_key, config))(random.split(keys[3], config.layers))
         self.final_norm = Norm(size)
-        token_head = Head(keys[4], size, config.codes)
+        token_head = Head(keys[4], size, config.codes, scale)
         self.token_head = _with_bias(token_head, jnp.full(config.codes, UNKNOWN_CODE_BIAS, jnp.float32))
-        self.reward_head, self.done_head = Head(keys[5], size, 2), Head(keys[6], size, 2)
+        self.reward_head, self.done_head = Head(keys[5], size, 2, scale), Head(keys[6], size, 2, scale)
 
     def __call__(
         self, tokens: Int[Array, "b t n"], actions: Int[Array, "b t"], bucket: int, key: Array | None = None
