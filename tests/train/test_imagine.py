@@ -5,14 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import random
+from tiny import TINY
 
 import itc
 from itc.envs.registry import make
 from itc.envs.rollout import begin, random_policy, recorded_policy, rollout
 from itc.tokenizers import patches
 from itc.train.imagine import WorldModelEnv, imagine
-from itc.train.learn_from_play import LearnFromPlay, draw_experience, learn_from_play, start_learning
-from itc.train.learn_world_model import learn_world_model, new_world_model_state
+from itc.train.learn_world_model import learn_world_model
+from itc.train.state import new_train_state
+from itc.train.work import draw_experience, parts_of
 from itc.world_models.gpt import WorldModel, WorldModelConfig
 
 LANES, STEPS = 4, 5
@@ -44,7 +46,7 @@ def dream_of(dreamer, real, preset, context=1, key=3):
     return jax.jit(
         lambda dreamer, frames, actions, past: imagine(
             dreamer, random.key(key), frames, past, recorded_policy(actions), jnp.int32(0), actions.shape[1]
-        )
+        )[1]
     )(dreamer(preset), real.frames[:, :context], actions, real.actions[:, : context - 1])
 
 
@@ -100,56 +102,20 @@ def test_dreams_too_long_for_the_context_are_refused(dreamer, real):
 
 def test_codes_the_model_has_not_met_are_not_dreamed_of(env):
     """Codes added since the last update hold less than a thousandth of the mass, in the bucket and beyond it."""
-    config = LearnFromPlay(
-        lanes=4, steps=12, replay_frames=400, codes=256, sequences=4, model=SMALL_WITH_ROOM, updates=3
-    )
-    learned = start_learning(env, config, seed=0)
-    policy = random_policy(env.spec.num_actions)
-    learned, metrics = next(learn_from_play(env, policy, config, learned, deadline=float("inf")))
-    known = int(learned.world_model.known_codes)
-    assert known == int(metrics["codes"]) == int(learned.codebook.size) < 64
-    experience = draw_experience(learned.memory, learned.codebook, random.key(5), 4, SMALL_WITH_ROOM.blocks)
+    state = new_train_state(env, TINY, seed=0)
+    for part in parts_of(env, TINY, 0):
+        state, _ = part.do(state, state.key)
+    known = int(state.world_model.known_codes)
+    assert known == int(state.codebook.size) < 64
+    experience = draw_experience(state.memory, state.codebook, random.key(5), 4, TINY.world_model.blocks)
     for bucket in (64, 256):
-        model = learned.world_model.model
         logits = jax.jit(WorldModel.__call__, static_argnums=3)(
-            model, experience.tokens[:, :-1], experience.actions, bucket
+            state.world_model.model, experience.tokens[:, :-1], experience.actions, bucket
         )
         mass = jax.nn.softmax(logits.tokens)[..., known:].sum(axis=-1)
         assert float(mass.max()) < 1e-3
     # Once met, they are as likely as any other new code.
-    met, _ = learn_world_model(learned.world_model, experience, jnp.int32(known + 10), random.key(0), 64)
+    met, _ = learn_world_model(state.world_model, experience, jnp.int32(known + 10), random.key(0), 64)
     bias = np.asarray(met.model.token_head.outer.bias)
     assert (bias[known : known + 10] > -1).all()
     assert (bias[known + 10 : 64] < -19).all()
-
-
-SMALL_WITH_ROOM = WorldModelConfig(codes=256, blocks=6, layers=2, heads=2, embedding=32, hidden=32)
-
-
-def test_learning_lowers_the_loss_and_traces_once(env):
-    config = LearnFromPlay(
-        lanes=8, steps=24, replay_frames=800, codes=256, sequences=8, model=SMALL_WITH_ROOM, updates=30
-    )
-    begun = start_learning(env, config, seed=1)
-    losses = []
-    traced = learn_world_model._cache_size()
-    for _, metrics in learn_from_play(env, random_policy(5), config, begun, deadline=float("inf")):
-        losses.append(metrics["token_loss"])
-        if len(losses) == 3:
-            break
-    assert losses[-1] < 0.7 * losses[0]
-    assert learn_world_model._cache_size() == traced + 1
-
-
-def test_recorded_actions_are_played_in_order():
-    actions = jnp.array([[3, 1, 4], [1, 5, 9]])
-    act, state, played = recorded_policy(actions), jnp.int32(0), []
-    for _ in range(3):
-        state, action, _ = act(state, jnp.zeros((2, 1, 1, 3), jnp.uint8), jnp.zeros(2, bool), random.key(0))
-        played.append(action)
-    np.testing.assert_array_equal(jnp.stack(played, axis=1), actions)
-
-
-def test_a_new_state_knows_no_codes():
-    state = new_world_model_state(WorldModel(random.key(0), (2, 2), 3, SMALL))
-    assert int(state.known_codes) == 0

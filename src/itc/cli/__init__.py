@@ -10,6 +10,10 @@ def main() -> None:
         from itc.extras import require
 
         require("tyro", "rich", extra="train", purpose="the command line")
+        if sys.argv[1:2] == ["train"]:  # its options depend on the preset, so it reads them itself
+            from itc.cli.train import train
+
+            return train(sys.argv[2:])
         from itc.cli.app import app
 
         app.cli(prog="itc", description="World models made of tokens, whose dreams stay true.")

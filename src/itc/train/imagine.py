@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float32, Int, Int32, UInt8
 
 from itc.decoding.api import decode
 from itc.decoding.config import DecodeConfig
-from itc.envs.rollout import Policy, begin, rollout
+from itc.envs.rollout import Play, Policy, rollout
 from itc.tokenizers import patches
 from itc.types import EnvSpec, Rollout
 from itc.world_models.gpt import Cache, WorldModel
@@ -92,12 +92,13 @@ def imagine(
     policy: Policy,
     policy_state: Any,
     steps: int,
-) -> Rollout:
-    """Dream on from real frames for a number of steps."""
+    first: Bool[Array, " b"] | None = None,
+) -> tuple[Play, Rollout]:
+    """Dream on from real frames for a number of steps; `first` says whether the last of them begins an episode."""
     room = world.model.config.blocks - past_actions.shape[1]
     if not 1 <= steps <= room:
         raise ValueError(f"steps must be in 1..{room}, what the model's context leaves room for, got {steps}")
     dream_key, play_key = random.split(key)
     state, frame = world.start(dream_key, frames, past_actions)
-    _, dream = rollout(world, begin(state, frame, policy_state), policy, play_key, steps)
-    return dream
+    first = jnp.ones(len(frame), bool) if first is None else first
+    return rollout(world, Play(state, frame, first, policy_state), policy, play_key, steps)

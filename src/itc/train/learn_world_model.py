@@ -18,11 +18,21 @@ from itc.world_models.losses import world_model_loss
 
 @dataclass(frozen=True)
 class WorldModelLearning:
-    """The paper's optimiser."""
+    """The paper's optimiser and schedule, for Craftax-classic."""
 
+    updates: int = 500  # per iteration, each of several minibatches
+    minibatches: int = 3
+    sequences: int = 16  # in a minibatch
+    reward_coefficient: float = 1.0  # of the loss; 10 on MinAtar
+    done_coefficient: float = 1.0
     learning_rate: float = 1e-3
     max_gradient_norm: float = 0.5
     adam_epsilon: float = 1e-5
+
+    def __post_init__(self) -> None:
+        for name in ("updates", "minibatches", "sequences"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
     def optimiser(self) -> optax.GradientTransformation:
         return optax.chain(
@@ -62,7 +72,10 @@ def learn_world_model(
 ) -> tuple[WorldModelState, dict[str, Float32[Array, ""]]]:
     """One update on one minibatch; `codes` are in use now, all below `bucket`."""
     model = meet_codes(state.model, state.known_codes, codes)
-    gradient, metrics = jax.grad(lambda model: world_model_loss(model, *experience, bucket, key), has_aux=True)(model)
+    coefficients = (learning.reward_coefficient, learning.done_coefficient)
+    gradient, metrics = jax.grad(
+        lambda model: world_model_loss(model, *experience, bucket, key, *coefficients), has_aux=True
+    )(model)
     with foreign_rules():
         updates, optimiser = learning.optimiser().update(gradient, state.optimiser)
         metrics["gradient_norm"] = optax.tree.norm(gradient)

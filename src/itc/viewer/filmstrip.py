@@ -48,3 +48,15 @@ def as_picture(frame: UInt8[np.ndarray, "H W c"], frame_max: int) -> np.ndarray:
     for channel in range(frame.shape[-1]):
         picture = np.where(frame[..., channel, None] > 0, colours[channel], picture)
     return picture
+
+
+def write_animation(frames: UInt8[np.ndarray, "t H W c"], frame_max: int, path: Path, per_second: int = 12) -> None:
+    """Frames one after the other as a GIF, enlarged so that small ones can be seen."""
+    from PIL import Image
+
+    pictures = [as_picture(frame, frame_max) for frame in frames]
+    pictures = [picture if picture.dtype == np.uint8 else (255 * picture).astype(np.uint8) for picture in pictures]
+    scale = max(1, round(320 / frames.shape[1]))
+    images = [Image.fromarray(picture.repeat(scale, axis=0).repeat(scale, axis=1)) for picture in pictures]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    images[0].save(path, save_all=True, append_images=images[1:], duration=1000 // per_second, loop=0)

@@ -18,6 +18,8 @@ def world_model_loss(
     dones: Bool[Array, "b t"],
     bucket: int,
     key: Array | None,
+    reward_coefficient: float = 1.0,
+    done_coefficient: float = 1.0,
 ) -> tuple[Float32[Array, ""], dict[str, Float32[Array, ""]]]:
     """Cross-entropies of the next tokens, the reward class and the end, summed; `tokens` has one frame more.
 
@@ -31,7 +33,7 @@ def world_model_loss(
         "done_loss": cross_entropy(prediction.done, dones.astype(jnp.int32)),
     }
     accuracy = share_most_probable(prediction.tokens, following)
-    loss = losses["token_loss"] + losses["reward_loss"] + losses["done_loss"]
+    loss = losses["token_loss"] + reward_coefficient * losses["reward_loss"] + done_coefficient * losses["done_loss"]
     return loss, {"loss": loss, **losses, "token_accuracy": accuracy}
 
 

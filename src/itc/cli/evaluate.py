@@ -1,0 +1,100 @@
+"""`itc evaluate RUN`: play what was learned."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+VIDEO_STEPS = 500  # at most
+
+
+def evaluate(
+    run: Annotated[Path, tyro.conf.Positional],
+    episodes: int = 1000,
+    seed: int = 1_000_000,
+    video: bool = False,
+    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+) -> None:
+    """Play whole episodes with a run's policy in new worlds, and tell how it went, beside playing at random.
+
+    Args:
+        run: Folder of a training run.
+        episodes: How many.
+        seed: Of the worlds; training uses others.
+        video: Write one episode as an animation, episode.gif, into the run's folder instead.
+        json_file: Also write the numbers to this file.
+    """
+    from itc.compilation import keep_compiled
+    from itc.runs import load
+    from itc.train.checkpoint import CheckpointError
+    from itc.train.run_folder import RunError
+
+    if episodes < 1:
+        sys.exit(f"itc evaluate: episodes must be at least 1, got {episodes}")
+    keep_compiled()
+    try:
+        loaded = load(run)
+    except (RunError, CheckpointError) as problem:
+        sys.exit(f"itc evaluate: {problem}")
+    if video:
+        print(f"An episode: {_film(loaded, seed)}")
+        return
+    numbers = measure(loaded, episodes, seed)
+    for name, value in numbers.items():
+        print(f"{name}: {value}")
+    if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        json_file.write_text(json.dumps(numbers, indent=1) + "\n")
+
+
+def measure(run, episodes: int, seed: int) -> dict:
+    """Return with its interval, and what the environment has beside it."""
+    import jax.numpy as jnp
+    from jax import random
+
+    from itc.evaluate.returns import interval, play_episodes
+    from itc.train.collect import score
+
+    spec = run.env.spec
+    played = play_episodes(run.env, run.policy, random.key(seed), episodes)
+    at_random = play_episodes(run.env, None, random.key(seed), episodes)
+    low, high = interval(played.returns)
+    numbers = {
+        "environment": spec.name,
+        "iterations": int(run.state.iteration),
+        "interactions": int(run.state.iteration) * run.config.interactions_per_iteration,
+        "episodes": episodes,
+        "return": round(float(played.returns.mean()), 4),
+        "return_interval": [round(low, 4), round(high, 4)],
+        "random_return": round(float(at_random.returns.mean()), 4),
+        "length": round(float(played.lengths.mean()), 2),
+    }
+    if spec.achievements:
+        rates = jnp.asarray(played.achievements.mean(axis=0, dtype="float32"))
+        numbers["return_percent"] = round(100 * numbers["return"] / spec.return_scale, 3)
+        numbers["score"] = round(score(rates), 3)
+        shown = zip(spec.achievements, rates.tolist(), strict=True)
+        numbers["success_rates"] = {name: round(rate, 4) for name, rate in shown}
+    return numbers
+
+
+def _film(run, seed: int) -> Path:
+    """One episode, frame by frame."""
+    import jax
+    import numpy as np
+    from jax import random
+
+    from itc.envs.rollout import begin
+    from itc.train.collect import collect, ends_of
+    from itc.viewer.filmstrip import write_animation
+
+    world, frame = run.env.reset(random.key(seed), 1)
+    start = begin(world, frame, run.policy.empty_memory(1))
+    _, seen = collect(run.env, run.policy, start, random.key(seed + 1), VIDEO_STEPS)
+    ends = np.flatnonzero(np.asarray(jax.device_get(ends_of(seen)))[0])
+    last = int(ends[0]) + 1 if len(ends) else VIDEO_STEPS
+    path = run.path / "episode.gif"
+    write_animation(np.asarray(seen.frames[0, :last]), run.env.spec.frame_max, path)
+    return path

@@ -1,0 +1,18 @@
+"""`itc presets`: what can be trained."""
+
+
+def presets() -> None:
+    """List the training presets, with what they need and what the paper reports for them."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from itc.presets import PRESETS
+
+    table = Table(title="itc presets", title_justify="left")
+    for heading in ("preset", "decoder", "about", "needs", "published"):
+        table.add_column(heading, overflow="fold")
+    for name, preset in PRESETS.items():
+        table.add_row(name, preset.config.decoder, preset.about, preset.hardware, preset.published)
+    console = Console()
+    console.print(table)
+    console.print("`itc train PRESET` runs one; `itc train PRESET --help` lists everything that can be changed.")

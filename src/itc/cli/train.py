@@ -1,0 +1,138 @@
+"""`itc train PRESET`: the whole agent, resumable at any time."""
+
+import dataclasses
+import signal
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from itc.train.config import TrainConfig
+
+
+@dataclass(frozen=True)
+class TrainArguments:
+    """Train an agent. The same command again goes on where it stopped, with a larger number of iterations too."""
+
+    preset: tyro.conf.Positional[str] = ""  # one of `itc presets`
+    run: Path | None = None  # folder of the run; runs/PRESET-SEED by default
+    resume: Path | None = None  # go on with this run, as it was set up
+    seed: int = 0  # where all chance comes from
+    iterations: int | None = None  # how many in all; instead of --interactions
+    minutes: float | None = None  # stop and save after this long
+    save_every: int = 10  # iterations between checkpoints; ten minutes at most
+    log: tuple[Literal["wandb", "trackio"], ...] = ()  # beside metrics.jsonl and TensorBoard
+    config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
+
+
+def train(arguments: list[str]) -> None:
+    """What `itc train …` does with the words after it."""
+    from itc.presets import find
+
+    preset = next((word for word in arguments if not word.startswith("-")), "") if arguments else ""
+    defaults = TrainArguments()
+    if arguments and not arguments[0].startswith("-"):
+        try:
+            defaults = dataclasses.replace(defaults, preset=preset, config=find(preset).config)
+        except ValueError as unknown:
+            sys.exit(f"itc train: {unknown}")
+    try:
+        chosen = tyro.cli(TrainArguments, args=arguments, default=defaults, prog="itc train")
+    except ValueError as impossible:
+        sys.exit(f"itc train: {impossible}")
+    if not chosen.preset and chosen.resume is None:
+        sys.exit("itc train: name a preset (`itc presets` lists them) or a run to --resume")
+    start(chosen)
+
+
+def start(arguments: TrainArguments, teacher: Path | None = None) -> None:
+    """Set up, or pick up, a run, and train; a new one starts with the teacher's policy, if there is one."""
+    from itc.envs.registry import make
+    from itc.train import loop
+    from itc.train.checkpoint import CheckpointError
+    from itc.train.run_folder import RunError, RunFolder
+
+    try:
+        run, config, preset, seed = _settings(arguments, RunFolder)
+        env = make(config.env)
+        run.check_same(config, seed)
+        run.write_config(config, preset, seed)
+        _train(run, env, config, preset, seed, arguments, teacher)
+    except (RunError, CheckpointError, loop.NotANumber, ValueError) as problem:
+        sys.exit(f"itc train: {problem}")
+
+
+def _settings(arguments: TrainArguments, RunFolder):
+    """Where to run, and with what: as given, or as the run to resume was set up."""
+    if arguments.resume is not None:
+        run = RunFolder(arguments.resume)
+        config, preset, seed = run.read_config()
+    else:
+        config, preset, seed = arguments.config, arguments.preset, arguments.seed
+        run = RunFolder(arguments.run or Path("runs") / f"{preset.replace('/', '-')}-{seed}")
+    if arguments.iterations is not None:
+        if arguments.iterations < 1:
+            raise ValueError(f"iterations must be at least 1, got {arguments.iterations}")
+        config = dataclasses.replace(config, interactions=arguments.iterations * config.interactions_per_iteration)
+    return run, config, preset, seed
+
+
+def _train(run, env, config, preset: str, seed: int, arguments: TrainArguments, teacher: Path | None) -> None:
+    from itc.cli.watch import loggers, screen
+    from itc.compilation import keep_compiled
+    from itc.runs import load
+    from itc.train import loop
+    from itc.train.run_folder import versions
+    from itc.viewer.run_pictures import draw_curve, draw_dreams
+
+    keep_compiled()
+    state, notes = loop.begin_or_resume(run, env, config, seed)
+    if teacher is not None and not notes:
+        state = state._replace(policy=state.policy._replace(network=load(teacher).policy))
+    begun = int(state.iteration)
+    deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
+    with screen(config, preset, run, versions(), begun) as view, _stop_signals() as stop:
+        loop.train(
+            run,
+            env,
+            config,
+            state,
+            notes,
+            [view, *loggers(run, begun, arguments.log)],
+            loop.SaveEvery(arguments.save_every),
+            lambda: stop.asked or (deadline is not None and time.monotonic() > deadline),
+        )
+    if stop.asked:
+        view.goodbye()
+        sys.exit(128 + stop.signal)
+    curve = draw_curve(run, preset, config.imagine.warm_up) if config.learn_policy else None
+    view.farewell(curve, draw_dreams(load(run.path)))
+
+
+class _Stop:
+    asked = False
+    signal = 0
+
+
+@contextmanager
+def _stop_signals() -> Generator[_Stop]:
+    """Ctrl-C and SIGTERM ask to stop; a second Ctrl-C insists."""
+    stop = _Stop()
+
+    def ask(number, frame):
+        if stop.asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stop.asked, stop.signal = True, number
+        print("\nstopping after this piece of work, then saving …", file=sys.stderr, flush=True)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,126 @@
+"""What a training run shows while it goes on, and who else is told."""
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from itc.extras import require
+from itc.train.checkpoint import Saved
+from itc.train.config import TrainConfig
+from itc.train.run_folder import RunFolder, flat
+
+
+@contextmanager
+def screen(
+    config: TrainConfig, preset: str, run: RunFolder, versions: dict[str, str], begun: int
+) -> Generator["Screen"]:
+    """A live view on a terminal, plain lines elsewhere."""
+    console = Console()
+    told = " · ".join(f"{name} {version}" for name, version in versions.items() if name != "device")
+    console.print(f"{preset or 'run'} on {versions['device']} · {told}", soft_wrap=True)
+    where = "starting" if begun == 0 else f"going on after iteration {begun}"
+    console.print(
+        f"{where}: {config.iterations} iterations of {config.interactions_per_iteration:,} interactions, "
+        f"decoder {config.decoder}; everything goes to {run.path}",
+        soft_wrap=True,
+    )
+    columns = (TextColumn("{task.fields[name]}"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
+               TimeRemainingColumn())  # fmt: skip
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        yield Screen(console, progress, config, run, begun)
+
+
+class Screen:
+    """Tells a person."""
+
+    def __init__(self, console: Console, progress: Progress, config: TrainConfig, run: RunFolder, begun: int):
+        self.console, self.config, self.run, self.progress = console, config, run, progress
+        self.started, self.begun, self.last = time.monotonic(), begun, {}
+        self.whole = progress.add_task("compiling …", total=config.iterations, completed=begun, name="training")
+        self.phase = progress.add_task("", total=1, name="iteration")
+
+    def on_part(self, phase: str, done: int, of: int, metrics: dict[str, float]) -> None:
+        loss = f" · loss {metrics['loss']:.3f}" if "loss" in metrics else ""
+        self.progress.update(self.phase, completed=done, total=of, description=f"{phase}{loss}")
+
+    def on_iteration(self, line: dict[str, Any]) -> None:
+        self.last = line
+        seconds = time.monotonic() - self.started
+        speed = (line["iteration"] - self.begun) * self.config.interactions_per_iteration / seconds
+        left = (self.config.interactions - line["interactions"]) / speed
+        said = [f"{line['interactions']:,} interactions"]
+        for name, form in (("return", "return {:.2f}"), ("score", "score {:.2f} %"),
+                           ("world_model/token_loss", "token loss {:.3f}"), ("dreams/reward", "dreamed reward {:.3f}"),
+                           ("codes", "{} codes")):  # fmt: skip
+            if name in line:
+                said.append(form.format(line[name]))
+        said += [f"{speed:,.0f}/s", f"{left / 60:.0f} min left"]
+        self.progress.update(self.whole, completed=line["iteration"], description=" · ".join(said[:4]))
+        self.console.print(f"{line['iteration']:4d}/{self.config.iterations}  {' · '.join(said)}", soft_wrap=True)
+
+    def on_save(self, saved: Saved) -> None:
+        self.console.print(f"saved {saved.path.name}: {saved.megabytes:,.0f} MB in {saved.seconds:.1f} s")
+
+    def goodbye(self) -> None:
+        self.console.print(f"Stopped and saved. `itc train --resume {self.run.path}` goes on.", soft_wrap=True)
+
+    def farewell(self, curve: Path | None, dreams: Path) -> None:
+        """Say where everything is."""
+        shown = {
+            "return curve": curve,
+            "real and imagined frames": dreams,
+            "checkpoints": self.run.checkpoints,
+            "metrics": self.run.metrics,
+        }
+        for what, path in shown.items():
+            if path is not None:
+                self.console.print(f"{what}: {path}", soft_wrap=True)
+
+
+class _Quiet:
+    """Takes no interest in parts and saves."""
+
+    def on_part(self, phase: str, done: int, of: int, metrics: dict[str, float]) -> None:
+        pass
+
+    def on_save(self, saved: Saved) -> None:
+        pass
+
+
+class TensorBoard(_Quiet):
+    """Tells TensorBoard."""
+
+    def __init__(self, run: RunFolder, begun: int):
+        from tensorboardX import SummaryWriter
+
+        self.writer = SummaryWriter(str(run.path / "tensorboard"), purge_step=begun + 1, flush_secs=10)
+
+    def on_iteration(self, line: dict[str, Any]) -> None:
+        for name, value in numbers(line).items():
+            self.writer.add_scalar(name, value, line["iteration"])
+        self.writer.flush()
+
+
+class Tracker(_Quiet):
+    """Tells Weights & Biases or trackio, which have the same interface."""
+
+    def __init__(self, run: RunFolder, service: str):
+        require(service, extra=service, purpose=f"--log {service}")
+        module = __import__(service)
+        self.log = module.init(project="itc", name=run.path.name).log
+
+    def on_iteration(self, line: dict[str, Any]) -> None:
+        self.log(numbers(line), step=line["iteration"])
+
+
+def numbers(line: dict[str, Any]) -> dict[str, float]:
+    return {name: value for name, value in flat(line).items() if isinstance(value, int | float)}
+
+
+def loggers(run: RunFolder, begun: int, services: tuple[str, ...]) -> list[Any]:
+    return [TensorBoard(run, begun), *(Tracker(run, service) for service in services)]

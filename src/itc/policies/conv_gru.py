@@ -1,0 +1,134 @@
+"""The actor-critic of the token agent: encoder, recurrent memory, and two heads."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array, lax, random
+from jaxtyping import Bool, Float32, Int, UInt8
+
+from itc.policies.encoders import Encoder, EncoderConfig
+from itc.policies.layers import GRU, Dense, Normalise
+from itc.types import EnvSpec
+
+ROOT_TWO = 2**0.5  # the gain of a layer in front of a ReLU
+SMALL = 0.01  # of residual steps and of the actor's output: at first every action is about equally likely
+
+
+@dataclass(frozen=True)
+class PolicyConfig:
+    """The paper's sizes, for Craftax."""
+
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    memory: int = 256  # numbers the recurrent network remembers
+    hidden: int = 2048  # width of the heads
+    shared_trunk: bool = False  # actor and critic share everything but their last layer, as on MinAtar
+
+    def __post_init__(self) -> None:
+        for name in ("memory", "hidden"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+
+
+class Judgement(NamedTuple):
+    """What the network thinks of a situation."""
+
+    logits: Float32[Array, "*b a"]  # of the actions
+    value: Float32[Array, "*b"]  # in units of the return normaliser
+
+
+class Choice(NamedTuple):
+    """What is remembered of a decision, for learning from it later."""
+
+    log_probability: Float32[Array, "*b"]
+    value: Float32[Array, "*b"]
+    first: Bool[Array, "*b"]  # whether the frame was the first of its episode
+
+
+class Trunk(eqx.Module):
+    """Everything of a head but its last layer."""
+
+    norm_in: Normalise
+    widen: Dense
+    residuals: tuple[Dense, ...]
+    norm_out: Normalise
+
+    def __init__(self, key: Array, inputs: int, hidden: int):
+        keys = random.split(key, 3)
+        self.norm_in, self.norm_out = Normalise(inputs), Normalise(hidden)
+        self.widen = Dense(keys[0], inputs, hidden, ROOT_TWO)
+        self.residuals = tuple(Dense(residual_key, hidden, hidden, SMALL) for residual_key in keys[1:])
+
+    def __call__(self, x: Float32[Array, "... i"]) -> Float32[Array, "... o"]:
+        x = jax.nn.relu(self.widen(self.norm_in(x)))
+        for residual in self.residuals:
+            x = x + jax.nn.relu(residual(x))
+        return self.norm_out(x)
+
+
+class ActorCritic(eqx.Module):
+    """Frames in; actions' logits and a value out; a memory in between."""
+
+    encoder: Encoder
+    squeeze_norm: Normalise
+    squeeze: Dense
+    gru: GRU
+    actor_trunk: Trunk
+    critic_trunk: Trunk | None  # None where the trunk is shared
+    actor: Dense
+    critic: Dense
+    config: PolicyConfig = eqx.field(static=True)
+
+    def __init__(self, key: Array, spec: EnvSpec, config: PolicyConfig = PolicyConfig()):
+        keys = random.split(key, 7)
+        self.config = config
+        self.encoder = Encoder(keys[0], spec.frame_shape, spec.frame_max, config.encoder)
+        self.squeeze_norm = Normalise(self.encoder.size)
+        self.squeeze = Dense(keys[1], self.encoder.size, config.memory, ROOT_TWO)
+        self.gru = GRU(keys[2], config.memory, config.memory)
+        inputs = self.encoder.size + config.memory
+        self.actor_trunk = Trunk(keys[3], inputs, config.hidden)
+        self.critic_trunk = None if config.shared_trunk else Trunk(keys[4], inputs, config.hidden)
+        self.actor = Dense(keys[5], config.hidden, spec.num_actions, SMALL)
+        self.critic = Dense(keys[6], config.hidden, 1, 1.0)
+
+    def empty_memory(self, b: int) -> Float32[Array, "b m"]:
+        return jnp.zeros((b, self.config.memory))
+
+    def __call__(
+        self, memory: Float32[Array, "b m"], frames: UInt8[Array, "b H W c"], first: Bool[Array, " b"]
+    ) -> tuple[Float32[Array, "b m"], Judgement]:
+        """One step of every lane."""
+        seen = self.encoder(frames)
+        memory = self.gru(memory, self._squeezed(seen), first)
+        return memory, self._judge(seen, memory)
+
+    def unroll(
+        self, memory: Float32[Array, "b m"], frames: UInt8[Array, "b t H W c"], first: Bool[Array, "b t"]
+    ) -> tuple[Float32[Array, "b m"], Judgement]:
+        """Many steps of every lane: the same, but everything that needs no memory is computed at once."""
+        b, t = first.shape
+        seen = self.encoder(frames.reshape(b * t, *frames.shape[2:])).reshape(b, t, -1)
+        inputs = (jnp.swapaxes(self._squeezed(seen), 0, 1), first.T)
+
+        def step(memory, now):
+            memory = self.gru(memory, *now)
+            return memory, memory
+
+        memory, memories = lax.scan(step, memory, inputs)
+        return memory, self._judge(seen, jnp.swapaxes(memories, 0, 1))
+
+    def _squeezed(self, seen: Float32[Array, "*b z"]) -> Float32[Array, "*b m"]:
+        return jax.nn.relu(self.squeeze(self.squeeze_norm(seen)))
+
+    def _judge(self, seen: Float32[Array, "*b z"], memory: Float32[Array, "*b m"]) -> Judgement:
+        known = jnp.concatenate([seen, jax.nn.relu(memory)], axis=-1)
+        for_actor = self.actor_trunk(known)
+        for_critic = for_actor if self.critic_trunk is None else self.critic_trunk(known)
+        return Judgement(self.actor(for_actor), self.critic(for_critic)[..., 0])
+
+
+def log_probability(logits: Float32[Array, "*b a"], actions: Int[Array, "*b"]) -> Float32[Array, "*b"]:
+    return jnp.take_along_axis(jax.nn.log_softmax(logits), actions[..., None], axis=-1)[..., 0]

@@ -1,0 +1,99 @@
+"""From frames to a vector: the convolutional encoder, in the style of IMPALA's."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array, random
+from jaxtyping import Float32, UInt8
+
+from itc.policies.layers import ACTIVATIONS, Conv3x3, Normalise, max_pool
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """The paper's encoder for Craftax; MinAtar's normalises over the whole picture and uses swish."""
+
+    channels: tuple[int, ...] = (64, 64, 128)  # of each block; each halves height and width
+    normalise: Literal["instance", "picture"] = "instance"  # each channel on its own, or all of them together
+    activation: Literal["relu", "swish"] = "relu"
+    resize: tuple[int, int] | None = None  # larger frames are shrunk to this, taking the nearest pixel
+
+    def __post_init__(self) -> None:
+        if not self.channels or min(self.channels) < 1:
+            raise ValueError(f"channels must be at least one positive number, got {self.channels}")
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return (1, 2) if self.normalise == "instance" else (1, 2, 3)
+
+
+class Residual(eqx.Module):
+    """x plus a convolution of it."""
+
+    norm: Normalise
+    conv: Conv3x3
+    config: EncoderConfig = eqx.field(static=True)
+
+    def __init__(self, key: Array, channels: int, config: EncoderConfig):
+        self.norm, self.conv, self.config = Normalise(channels, config.axes), Conv3x3(key, channels, channels), config
+
+    def __call__(self, x: Float32[Array, "b h w c"]) -> Float32[Array, "b h w c"]:
+        return x + self.conv(self.norm(ACTIVATIONS[self.config.activation](x)))
+
+
+class Block(eqx.Module):
+    """Normalise, convolve, halve, and two residual steps."""
+
+    norm: Normalise
+    conv: Conv3x3
+    residuals: tuple[Residual, ...]
+
+    def __init__(self, key: Array, inputs: int, outputs: int, config: EncoderConfig):
+        keys = random.split(key, 3)
+        self.norm, self.conv = Normalise(inputs, config.axes), Conv3x3(keys[0], inputs, outputs)
+        self.residuals = tuple(Residual(residual_key, outputs, config) for residual_key in keys[1:])
+
+    def __call__(self, x: Float32[Array, "b h w i"]) -> Float32[Array, "b h2 w2 o"]:
+        x = max_pool(self.conv(self.norm(x)))
+        for residual in self.residuals:
+            x = residual(x)
+        return x
+
+
+class Encoder(eqx.Module):
+    """Blocks one after the other; what comes out is flat."""
+
+    blocks: tuple[Block, ...]
+    config: EncoderConfig = eqx.field(static=True)
+    frame_max: int = eqx.field(static=True)
+    size: int = eqx.field(static=True)  # numbers that come out
+
+    def __init__(self, key: Array, frame_shape: tuple[int, int, int], frame_max: int, config: EncoderConfig):
+        self.config, self.frame_max = config, frame_max
+        channels = (frame_shape[2], *config.channels)
+        keys = random.split(key, len(config.channels))
+        sizes = zip(keys, channels[:-1], channels[1:], strict=True)
+        self.blocks = tuple(Block(block_key, inputs, outputs, config) for block_key, inputs, outputs in sizes)
+        height, width = config.resize or frame_shape[:2]
+        for _ in config.channels:
+            height, width = -(-height // 2), -(-width // 2)
+        self.size = height * width * channels[-1]
+
+    def __call__(self, frames: UInt8[Array, "b H W c"]) -> Float32[Array, "b z"]:
+        if self.config.resize is not None:
+            frames = nearest(frames, self.config.resize)
+        x = frames.astype(jnp.float32) / self.frame_max
+        for block in self.blocks:
+            x = block(x)
+        return ACTIVATIONS[self.config.activation](x).reshape(len(frames), -1)
+
+
+def nearest(frames: UInt8[Array, "b H W c"], size: tuple[int, int]) -> UInt8[Array, "b h w c"]:
+    """Smaller pictures, by taking the pixel at the middle of where each new one lies."""
+    rows, columns = (
+        jnp.asarray([int((i + 0.5) * old / new) for i in range(new)])
+        for old, new in zip(frames.shape[1:3], size, strict=True)
+    )
+    return frames[:, rows[:, None], columns[None]]

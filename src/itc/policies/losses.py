@@ -1,0 +1,66 @@
+"""The objective of proximal policy optimisation."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float32, Int
+
+from itc.policies.conv_gru import Judgement, log_probability
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """The paper's settings, for Craftax-classic."""
+
+    discount: float = 0.925
+    gae_lambda: float = 0.625
+    clip: float = 0.2
+    value_coefficient: float = 2.0
+    entropy_coefficient: float = 0.01
+    imagined_entropy_coefficient: float = 0.01  # the same, in dreams
+    target_decay: float = 0.95  # of the moving averages of returns
+    learning_rate: float = 0.00045
+    max_gradient_norm: float = 0.5
+    adam_epsilon: float = 1e-5
+    epochs: int = 4  # on real play; dreams are used once
+    minibatches: int = 8  # of whole lanes, on real play
+
+    def __post_init__(self) -> None:
+        for name in ("discount", "gae_lambda", "target_decay"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
+        for name in ("epochs", "minibatches"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not self.clip > 0:
+            raise ValueError(f"clip must be greater than 0, got {self.clip}")
+
+
+def ppo_loss(
+    judgement: Judgement,
+    actions: Int[Array, "b t"],
+    old_log_probability: Float32[Array, "b t"],
+    advantage: Float32[Array, "b t"],
+    target: Float32[Array, "b t"],
+    config: PPOConfig,
+    entropy_coefficient: float,
+) -> tuple[Float32[Array, ""], dict[str, Float32[Array, ""]]]:
+    """Improve the policy, but not beyond the clip; fit the value; stay curious. Targets are standardised returns."""
+    log_ratio = log_probability(judgement.logits, actions) - old_log_probability
+    ratio = jnp.exp(log_ratio)
+    clipped = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
+    policy_loss = -jnp.minimum(ratio * advantage, clipped * advantage).mean()
+    value_loss = jnp.square(judgement.value - target).mean()
+    log_probabilities = jax.nn.log_softmax(judgement.logits)
+    entropy = -(jnp.exp(log_probabilities) * log_probabilities).sum(axis=-1).mean()
+    loss = policy_loss + config.value_coefficient * value_loss - entropy_coefficient * entropy
+    return loss, {
+        "loss": loss,
+        "policy_loss": policy_loss,
+        "value_loss": value_loss,
+        "entropy": entropy,
+        "clipped": (jnp.abs(ratio - 1) > config.clip).mean(dtype=jnp.float32),
+        "policy_change": (ratio - 1 - log_ratio).mean(),  # an estimate of the Kullback-Leibler divergence
+    }

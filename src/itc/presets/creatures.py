@@ -1,0 +1,25 @@
+"""The built-in world of walkers: `itc train creatures/quick`. Nothing about it is published."""
+
+from dataclasses import replace
+
+from itc.policies.conv_gru import PolicyConfig
+from itc.policies.encoders import EncoderConfig
+from itc.presets.minatar import QUICK as MINATAR_QUICK
+from itc.presets.preset import Preset
+from itc.train.config import CollectConfig, ImagineConfig
+from itc.train.learn_world_model import WorldModelLearning
+
+QUICK = replace(
+    MINATAR_QUICK,
+    env="creatures",
+    decoder="conserving",
+    interactions=73_728,
+    collect=CollectConfig(lanes=16, steps=96, replay_frames=32_000),
+    world_model=replace(MINATAR_QUICK.world_model, blocks=8),
+    # Small minibatches, many of them: within minutes the number of updates counts.
+    world_model_learning=WorldModelLearning(updates=200, minibatches=1, sequences=4, learning_rate=2e-3),
+    policy=PolicyConfig(EncoderConfig((16, 16, 32)), memory=64, hidden=128),
+    imagine=ImagineConfig(updates=25, lanes=16, steps=8, warm_up=3_000),
+)
+
+PRESETS = {"creatures/quick": Preset(QUICK, "a world whose truth is known", "two CPU cores, minutes")}

@@ -1,0 +1,63 @@
+"""MinAtar: `itc train minatar/breakout/itc-paper --seed 0`; ten seeds per game in the paper.
+
+Published: mean return of 1,000 evaluation episodes after 1M interactions.
+"""
+
+from dataclasses import replace
+
+from itc.policies.conv_gru import PolicyConfig
+from itc.policies.encoders import EncoderConfig
+from itc.policies.losses import PPOConfig
+from itc.presets.preset import Preset
+from itc.train.config import CollectConfig, ImagineConfig, TrainConfig
+from itc.train.learn_tokenizer import TokenizerLearning
+from itc.train.learn_world_model import WorldModelLearning
+from itc.world_models.gpt import WorldModelConfig
+
+GPU = "one GPU"
+PUBLISHED = {  # game: Dedieu et al., ITC
+    "asterix": ("44.81", "50.04"),
+    "breakout": ("93.92", "99.53"),
+    "freeway": ("71.12", "71.34"),
+    "space_invaders": ("186.16", "188.85"),
+}
+
+ITC_PAPER = TrainConfig(
+    decoder="paper-minatar",
+    world_model_learning=WorldModelLearning(updates=2000, reward_coefficient=10.0, done_coefficient=10.0),
+    policy=PolicyConfig(EncoderConfig(normalise="picture", activation="swish"), shared_trunk=True),
+    ppo=PPOConfig(discount=0.95, gae_lambda=0.75, imagined_entropy_coefficient=0.05, target_decay=0.925),
+    imagine=ImagineConfig(updates=2000, warm_up=200_000),
+)
+ROPE3D = replace(ITC_PAPER, decoder="sample")
+DEDIEU = replace(ROPE3D, world_model=WorldModelConfig(rotary="1d", absolute=False))
+
+# Small networks, short dreams, and dreams from the third iteration on: minutes on two cores.
+QUICK = replace(
+    ITC_PAPER,
+    interactions=184_320,
+    collect=CollectConfig(replay_frames=128_000),
+    tokenizer=TokenizerLearning(codes=1024, updates=5),
+    world_model=WorldModelConfig(
+        codes=1024, blocks=10, layers=2, heads=4, embedding=64, hidden=128, dropout=0.0, weight_scale=0.125
+    ),
+    world_model_learning=WorldModelLearning(
+        updates=50, minibatches=1, learning_rate=2e-3, reward_coefficient=10.0, done_coefficient=10.0
+    ),
+    policy=PolicyConfig(
+        EncoderConfig((16, 16, 32), normalise="picture", activation="swish"), memory=64, hidden=128, shared_trunk=True
+    ),
+    imagine=ImagineConfig(updates=50, steps=10, warm_up=9_300),
+)
+
+PRESETS = {
+    f"minatar/{game}/{variant}": Preset(replace(config, env=f"minatar/{game}"), about, hardware, published)
+    for game, (dedieu, itc) in PUBLISHED.items()
+    for variant, config, about, hardware, published in (
+        ("dedieu", DEDIEU, "baseline of Dedieu et al.: 1-D positions, sampling", GPU, dedieu),
+        ("rope3d", ROPE3D, "3-D and absolute positions, sampling: the control for any decoder", GPU, ""),
+        ("itc-paper", ITC_PAPER, "the paper's agent", GPU, itc),
+        ("itc", replace(ITC_PAPER, decoder="conserving"), "our decoder", GPU, ""),
+        ("quick", QUICK, "small networks, learns in minutes", "two CPU cores, 8 minutes", ""),
+    )
+}

@@ -1,0 +1,117 @@
+"""Learn to act from a rollout, real or imagined: proximal policy optimisation."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array, lax
+from jaxtyping import Bool, Float32, Int, UInt8
+
+from itc.envs.rollout import Play
+from itc.extras import foreign_rules
+from itc.policies.conv_gru import ActorCritic
+from itc.policies.losses import PPOConfig, ppo_loss
+from itc.policies.returns import ReturnNormaliser, advantages, new_return_normaliser
+from itc.train.collect import ends_of
+from itc.types import Rollout
+
+Metrics = dict[str, Float32[Array, ""]]
+
+
+class PolicyState(NamedTuple):
+    """The policy while it learns."""
+
+    network: ActorCritic
+    optimiser: optax.OptState
+    normaliser: ReturnNormaliser
+
+
+class Lessons(NamedTuple):
+    """What a rollout teaches, lane by lane."""
+
+    memory: Float32[Array, "b m"]  # the policy's, before the first frame
+    frames: UInt8[Array, "b t H W c"]
+    first: Bool[Array, "b t"]
+    actions: Int[Array, "b t"]
+    log_probability: Float32[Array, "b t"]  # of the actions, when they were chosen
+    advantage: Float32[Array, "b t"]
+    returns: Float32[Array, "b t"]
+
+
+def new_policy_state(network: ActorCritic, config: PPOConfig) -> PolicyState:
+    return PolicyState(network, _optimiser(config).init(eqx.filter(network, eqx.is_array)), new_return_normaliser())
+
+
+def _optimiser(config: PPOConfig) -> optax.GradientTransformation:
+    return optax.chain(
+        optax.clip_by_global_norm(config.max_gradient_norm), optax.adam(config.learning_rate, eps=config.adam_epsilon)
+    )
+
+
+def lessons_of(
+    state: PolicyState, memory: Float32[Array, "b m"], seen: Rollout, after: Play, config: PPOConfig, leaky: bool
+) -> Lessons:
+    """Advantages and returns of a rollout that began with this memory, and after which the game stands at `after`."""
+    _, beyond = state.network(after.policy, after.frame, after.first)
+    values = jnp.concatenate([seen.choice.value, beyond.value[:, None]], axis=1)
+    values = state.normaliser.restore(values)
+    advantage = advantages(seen.outcome.reward, values, ends_of(seen), config.discount, config.gae_lambda, leaky)
+    spread = advantage.std() + 1e-8
+    return Lessons(
+        memory=memory,
+        frames=seen.frames,
+        first=seen.choice.first,
+        actions=seen.actions,
+        log_probability=seen.choice.log_probability,
+        advantage=(advantage - advantage.mean()) / spread,
+        returns=advantage + values[:, :-1],
+    )
+
+
+def learn_policy(
+    state: PolicyState, lessons: Lessons, config: PPOConfig, entropy_coefficient: float, accumulate: int = 1
+) -> tuple[PolicyState, Metrics]:
+    """One update on one minibatch, its gradient summed up over `accumulate` groups of lanes to save memory."""
+    normaliser = state.normaliser.update(lessons.returns, config.target_decay)
+
+    def loss(network: ActorCritic, some: Lessons):
+        _, judgement = network.unroll(some.memory, some.frames, some.first)
+        target = normaliser.standardise(some.returns)
+        return ppo_loss(
+            judgement, some.actions, some.log_probability, some.advantage, target, config, entropy_coefficient
+        )
+
+    def add(total, some: Lessons):
+        return jax.tree.map(jnp.add, total, jax.grad(loss, has_aux=True)(state.network, some)), None
+
+    groups = _split(lessons, accumulate)
+    first = jax.grad(loss, has_aux=True)(state.network, jax.tree.map(lambda leaf: leaf[0], groups))
+    total, _ = lax.scan(add, first, jax.tree.map(lambda leaf: leaf[1:], groups))
+    gradient, metrics = jax.tree.map(lambda leaf: leaf / accumulate, total)
+    with foreign_rules():
+        updates, optimiser = _optimiser(config).update(gradient, state.optimiser)
+        metrics["gradient_norm"] = optax.tree.norm(gradient)
+    return PolicyState(eqx.apply_updates(state.network, updates), optimiser, normaliser), metrics
+
+
+def learn_policy_in_epochs(
+    state: PolicyState, lessons: Lessons, config: PPOConfig, accumulate: int = 1
+) -> tuple[PolicyState, Metrics]:
+    """Several passes over real play, in minibatches of whole lanes, always in the same order."""
+    minibatches = _split(lessons, config.minibatches)
+
+    def update(state: PolicyState, minibatch: Lessons):
+        return learn_policy(state, minibatch, config, config.entropy_coefficient, accumulate)
+
+    def epoch(state: PolicyState, _):
+        return lax.scan(update, state, minibatches)
+
+    state, metrics = lax.scan(epoch, state, None, length=config.epochs)
+    return state, jax.tree.map(jnp.mean, metrics)
+
+
+def _split(lessons: Lessons, parts: int) -> Lessons:
+    """Groups of lanes, as a new first axis."""
+    return jax.tree.map(lambda leaf: leaf.reshape(parts, len(leaf) // parts, *leaf.shape[1:]), lessons)

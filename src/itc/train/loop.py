@@ -1,0 +1,140 @@
+"""The training loop: part after part of every iteration, saved now and then, stopped only between parts."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jax import random
+
+from itc.envs.base import Environment
+from itc.train import checkpoint
+from itc.train.collect import read
+from itc.train.config import TrainConfig
+from itc.train.run_folder import RunFolder
+from itc.train.state import TrainState, new_train_state, shape_of_state
+from itc.train.work import parts_of
+
+
+class NotANumber(Exception):
+    """A loss is not finite any more."""
+
+
+@runtime_checkable
+class Watcher(Protocol):
+    """Somebody who is told what happens."""
+
+    def on_part(self, phase: str, done: int, of: int, metrics: dict[str, float]) -> None: ...
+
+    def on_iteration(self, line: dict[str, Any]) -> None: ...
+
+    def on_save(self, saved: checkpoint.Saved) -> None: ...
+
+
+@dataclass(frozen=True)
+class SaveEvery:
+    """Whichever comes first."""
+
+    iterations: int = 10
+    minutes: float = 10.0
+
+
+@dataclass
+class _Iteration:
+    """What is known of the iteration under way."""
+
+    seconds: dict[str, float]  # by phase
+    sums: dict[str, float]  # of metrics over the parts of their phase
+    counts: dict[str, int]
+
+    def add(self, phase: str, seconds: float, metrics: dict[str, float]) -> None:
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
+        for name, value in metrics.items():
+            key = f"{phase.replace(' ', '_')}/{name}"
+            self.sums[key] = self.sums.get(key, 0.0) + value
+            self.counts[key] = self.counts.get(key, 0) + 1
+
+    def line(self) -> dict[str, Any]:
+        means = {name: total / self.counts[name] for name, total in self.sums.items()}
+        return {**means, "seconds": {phase: round(seconds, 3) for phase, seconds in self.seconds.items()}}
+
+
+def begin_or_resume(run: RunFolder, env: Environment, config: TrainConfig, seed: int) -> tuple[TrainState, dict]:
+    """The state of the newest good checkpoint, or a new one; and the notes beside it."""
+    found = checkpoint.restore(run.checkpoints, shape_of_state(env, config))
+    if found is None:
+        return new_train_state(env, config, seed), {}
+    return found.state, found.notes
+
+
+def train(
+    run: RunFolder,
+    env: Environment,
+    config: TrainConfig,
+    state: TrainState,
+    notes: dict[str, Any],
+    watchers: list[Watcher],
+    save_every: SaveEvery = SaveEvery(),
+    should_stop: Callable[[], bool] = lambda: False,
+) -> TrainState:
+    """Go on until all iterations are done or somebody says stop; either way the state is saved."""
+    so_far = _Iteration(**notes["so_far"]) if "so_far" in notes else _Iteration({}, {}, {})
+    iteration, part = int(state.iteration), int(state.part)
+    run.forget_metrics_from(iteration)
+    saved_at, saved_iteration, unsaved = time.monotonic(), iteration, False
+
+    def save() -> None:
+        nonlocal saved_at, saved_iteration, unsaved
+        name = f"{iteration:06d}-{part:04d}"
+        saved = checkpoint.save(run.checkpoints, name, state, {"so_far": so_far.__dict__})
+        saved_at, saved_iteration, unsaved = time.monotonic(), iteration, False
+        for watcher in watchers:
+            watcher.on_save(saved)
+
+    while iteration < config.iterations and not should_stop():
+        parts = parts_of(env, config, iteration)
+        phase, do = parts[part]
+        started = time.perf_counter()
+        key = random.fold_in(random.fold_in(state.key, iteration), part)
+        state, measured = do(state, key)
+        metrics = {name: float(value) for name, value in measured.items()}  # waits until the work is done
+        so_far.add(phase, time.perf_counter() - started, metrics)
+        part, unsaved = part + 1, True
+        _check(run, state, phase, iteration, part, metrics)
+        for watcher in watchers:
+            watcher.on_part(phase, part, len(parts), metrics)
+        if part == len(parts):
+            iteration, part = iteration + 1, 0
+            line = {
+                "iteration": iteration,
+                "interactions": iteration * config.interactions_per_iteration,
+                **read(state.tally, env.spec),
+                "codes": int(state.codebook.size),
+                **so_far.line(),
+            }
+            run.append_metrics(line)
+            for watcher in watchers:
+                watcher.on_iteration(line)
+            so_far = _Iteration({}, {}, {})
+        state = state._replace(iteration=jnp.int32(iteration), part=jnp.int32(part))
+        late = time.monotonic() - saved_at > 60 * save_every.minutes
+        if late or (part == 0 and iteration - saved_iteration >= save_every.iterations):
+            save()
+    if unsaved:
+        save()
+    return state
+
+
+def _check(run: RunFolder, state: TrainState, phase: str, iteration: int, part: int, metrics: dict[str, float]) -> None:
+    """Stop at the first number that is none, keeping the state for whoever wants to know why."""
+    wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
+    if wrong:
+        where = run.path / "not-a-number"
+        saved = checkpoint.save(where, f"{iteration:06d}-{part:04d}", jax.block_until_ready(state))
+        raise NotANumber(
+            f"{', '.join(wrong)} of phase {phase!r} became {metrics[wrong[0]]} in iteration {iteration + 1}, "
+            f"part {part}; the state is in {saved.path}"
+        )

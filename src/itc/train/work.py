@@ -1,0 +1,173 @@
+"""The work of an iteration in parts, each a function of the training state that can be stopped after and resumed at.
+
+collect and learn from it → grow the codebook → learn the world model → dream and learn from it
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax, random
+
+from itc import replay
+from itc.envs.base import Environment
+from itc.tokenizers import patches
+from itc.train.collect import as_steps, collect, count, sampling_policy
+from itc.train.config import TrainConfig
+from itc.train.imagine import WorldModelEnv, imagine
+from itc.train.learn_policy import Metrics, PolicyState, learn_policy, learn_policy_in_epochs, lessons_of
+from itc.train.learn_tokenizer import learn_tokenizer
+from itc.train.learn_world_model import Experience, WorldModelState, learn_world_model
+from itc.train.state import TrainState
+
+# Updates that are compiled into one call, at most: long enough for the overhead, short enough to stop in between.
+UPDATES_PER_PART = 25
+
+
+class Part(NamedTuple):
+    """A piece of work: which phase it belongs to, and what to do."""
+
+    phase: str
+    do: Callable[[TrainState, Array], tuple[TrainState, Metrics]]
+
+
+def parts_of(env: Environment, config: TrainConfig, iteration: int) -> list[Part]:
+    """All pieces of work of one iteration, in order."""
+    parts = [Part("play", partial(_play, env, config)), Part("tokenizer", partial(_grow_codebook, env, config))]
+    learning = config.world_model_learning
+    updates, repeats = split_updates(learning.updates * learning.minibatches)
+    parts += [Part("world model", partial(_learn_world_model, config, updates))] * repeats
+    if config.dreams_in(iteration):
+        updates, repeats = split_updates(config.imagine.updates)
+        parts += [Part("dreams", partial(_learn_in_dreams, env, config, updates))] * repeats
+    return parts
+
+
+def split_updates(updates: int) -> tuple[int, int]:
+    """(updates per call, calls): the longest calls that are all of the same length, which compiles once."""
+    per_part = max(size for size in range(1, UPDATES_PER_PART + 1) if updates % size == 0)
+    return per_part, updates // per_part
+
+
+def _play(env: Environment, config: TrainConfig, state: TrainState, key: Array) -> tuple[TrainState, Metrics]:
+    play, seen = collect(env, state.policy.network, state.play, key, config.collect.steps)
+    policy, metrics = state.policy, {}
+    if config.learn_policy:
+        policy, metrics = _learn_from_play(policy, state.play.policy, seen, play, config)
+    return state._replace(
+        play=play,
+        tally=count(state.tally, seen, state.iteration),
+        policy=policy,
+        memory=replay.add(state.memory, as_steps(seen)),
+    ), metrics
+
+
+@partial(jax.jit, static_argnames="config", donate_argnames="policy")
+def _learn_from_play(policy: PolicyState, memory, seen, after, config: TrainConfig) -> tuple[PolicyState, Metrics]:
+    lessons = lessons_of(policy, memory, seen, after, config.ppo, config.compat.leaky_gae)
+    return learn_policy_in_epochs(policy, lessons, config.ppo, config.accumulate)
+
+
+def _grow_codebook(env: Environment, config: TrainConfig, state: TrainState, key: Array) -> tuple[TrainState, Metrics]:
+    windows, length = config.collect.lanes, config.world_model.blocks + 1
+    tokenizer = config.tokenizer.config(env.spec)
+    grown = _grown(state.codebook, state.memory, key, windows, length, config.tokenizer.updates, tokenizer)
+    patches.report_saturation(state.codebook, grown)
+    return state._replace(codebook=grown), {"codes": grown.size.astype(jnp.float32)}
+
+
+_grown = jax.jit(learn_tokenizer, static_argnums=(3, 4, 5, 6))
+
+
+def _learn_world_model(config: TrainConfig, updates: int, state: TrainState, key: Array) -> tuple[TrainState, Metrics]:
+    bucket = _bucket(config, state.codebook)
+    world_model, metrics = _updated_world_model(
+        state.world_model, state.memory, state.codebook, key, updates, bucket, config
+    )
+    return state._replace(world_model=world_model), metrics
+
+
+def _bucket(config: TrainConfig, codebook: patches.Codebook) -> int:
+    return patches.bucket_of(int(codebook.size), config.tokenizer.codes)
+
+
+@partial(jax.jit, static_argnames=("updates", "bucket", "config"), donate_argnames="world_model")
+def _updated_world_model(
+    world_model: WorldModelState,
+    memory: replay.Replay,
+    codebook: patches.Codebook,
+    key: Array,
+    updates: int,
+    bucket: int,
+    config: TrainConfig,
+) -> tuple[WorldModelState, Metrics]:
+    learning, blocks = config.world_model_learning, config.world_model.blocks
+
+    def update(world_model, key):
+        sample_key, dropout_key = random.split(key)
+        experience = draw_experience(memory, codebook, sample_key, learning.sequences, blocks)
+        return learn_world_model(world_model, experience, codebook.size, dropout_key, bucket, learning)
+
+    world_model, metrics = lax.scan(update, world_model, random.split(key, updates))
+    return world_model, jax.tree.map(jnp.mean, metrics)
+
+
+def draw_experience(
+    memory: replay.Replay, codebook: patches.Codebook, key: Array, sequences: int, blocks: int
+) -> Experience:
+    """Windows of play from memory, as tokens of today's codebook."""
+    window = replay.sample(memory, key, sequences, blocks + 1)
+    frames = window["frame"]
+    tokens = patches.encode(codebook, frames.reshape(-1, *frames.shape[2:])).reshape(sequences, blocks + 1, -1)
+    return Experience(tokens, window["action"][:, :-1], window["reward"][:, :-1], window["done"][:, :-1])
+
+
+def _learn_in_dreams(
+    env: Environment, config: TrainConfig, updates: int, state: TrainState, key: Array
+) -> tuple[TrainState, Metrics]:
+    world = WorldModelEnv(
+        state.world_model.model, state.codebook, env.spec, config.decode_config, _bucket(config, state.codebook)
+    )
+    policy, metrics = _improved_in_dreams(state.policy, world, state.memory, key, updates, config)
+    return state._replace(policy=policy), metrics
+
+
+@partial(jax.jit, static_argnames=("updates", "config"), donate_argnames="policy")
+def _improved_in_dreams(
+    policy: PolicyState, world: WorldModelEnv, memory: replay.Replay, key: Array, updates: int, config: TrainConfig
+) -> tuple[PolicyState, Metrics]:
+    def update(policy: PolicyState, key: Array):
+        sample_key, dream_key = random.split(key)
+        window = replay.sample(memory, sample_key, config.imagine.lanes, config.imagine.burn_in + 1)
+        hidden, first = burn_in(policy.network, window, config.compat.burn_in_reset)
+        start, no_actions = window["frame"][:, -1:], window["action"][:, :0]
+        act = sampling_policy(policy.network)
+        after, dream = imagine(world, dream_key, start, no_actions, act, hidden, config.imagine.steps, first)
+        lessons = lessons_of(policy, hidden, dream, after, config.ppo, config.compat.leaky_gae)
+        policy, metrics = learn_policy(
+            policy, lessons, config.ppo, config.ppo.imagined_entropy_coefficient, config.accumulate
+        )
+        return policy, {
+            **metrics,
+            "reward": dream.outcome.reward.mean(),
+            "ends": dream.outcome.terminated.mean(dtype=jnp.float32),
+            "copied": (dream.outcome.source >= 0).mean(dtype=jnp.float32),
+        }
+
+    policy, metrics = lax.scan(update, policy, random.split(key, updates))
+    return policy, jax.tree.map(jnp.mean, metrics)
+
+
+def burn_in(network: Any, window: dict[str, Any], released: bool) -> tuple[Array, Array]:
+    """What the policy remembers of the frames before the last, and whether the last begins an episode.
+
+    A frame is the first of its episode where the step before it ended one. The authors' code asks the frame's own step
+    instead.
+    """
+    done = window["done"]
+    before = jnp.concatenate([jnp.zeros_like(done[:, :1]), done[:, :-1]], axis=1)
+    first = done if released else before
+    memory, _ = network.unroll(network.empty_memory(len(done)), window["frame"][:, :-1], first[:, :-1])
+    return memory, first[:, -1]

@@ -1,0 +1,65 @@
+"""Pictures of a run: how it learned, and what it dreams."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import random
+
+from itc.envs.rollout import begin, recorded_policy
+from itc.runs import Run
+from itc.train.collect import collect
+from itc.train.imagine import imagine
+from itc.train.run_folder import RunFolder
+from itc.viewer.filmstrip import draw_filmstrip
+
+DECODERS = ("sample", "paper", "conserving")
+STRIP = 8  # frames, at most
+HELD_OUT = 1_000_000  # added to the seed: worlds the run has not seen
+
+
+def draw_dreams(run: Run) -> Path:
+    """The real world above, and below it what the model dreams under the same actions, one row per decoder."""
+    spec = run.env.spec
+    reset_key, play_key, dream_key = random.split(random.key(run.seed + HELD_OUT), 3)
+    world, frame = run.env.reset(reset_key, 1)
+    steps = min(STRIP, run.config.world_model.blocks + 1)
+    _, real = collect(run.env, run.policy, begin(world, frame, run.policy.empty_memory(1)), play_key, steps)
+    rows = {"real": np.asarray(real.frames[0])}
+    actions = real.actions[:, : steps - 1]
+    for name in DECODERS:
+        _, dream = imagine(
+            run.world(name), dream_key, real.frames[:, :1], actions[:, :0], recorded_policy(actions), jnp.int32(0),
+            steps - 1,
+        )  # fmt: skip
+        rows[name] = np.concatenate([np.asarray(dream.frames[0]), np.asarray(jax.device_get(dream.final_frame))])
+    path = run.path / "dreams.png"
+    draw_filmstrip(rows, spec.frame_max, path, "The world, and what the model dreams under the same actions")
+    return path
+
+
+def draw_curve(folder: RunFolder, title: str, warm_up: int) -> Path | None:
+    """Return over interactions, with a line where imagination begins; None while no episode has ended."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    lines = [line for line in folder.read_metrics() if "return" in line]
+    if not lines:
+        return None
+    figure, axis = plt.subplots(figsize=(6.4, 3.6))
+    axis.plot([line["interactions"] for line in lines], [line["return"] for line in lines], color="#2b6cb0")
+    if warm_up < lines[-1]["interactions"]:
+        axis.axvline(warm_up, color="#999", linestyle="--", linewidth=1)
+        axis.annotate(" imagination begins", (warm_up, axis.get_ylim()[1]), va="top", fontsize=8, color="#666")
+    axis.set_xlabel("interactions with the real game")
+    axis.set_ylabel("return of recent episodes")
+    axis.set_title(title, fontsize=10, loc="left")
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    path = folder.path / "return.png"
+    figure.savefig(path, dpi=130, facecolor="white")
+    plt.close(figure)
+    return path

@@ -1,0 +1,57 @@
+"""The actor-critic: the same step by step and all at once, for every environment."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import random
+
+from itc.envs.registry import make
+from itc.policies.conv_gru import ActorCritic, PolicyConfig
+from itc.policies.encoders import EncoderConfig
+from itc.presets import PRESETS
+
+SMALL = PolicyConfig(EncoderConfig((4, 6)), memory=8, hidden=16)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_unrolling_equals_stepping(shared):
+    spec = make("minatar/breakout").spec
+    network = ActorCritic(random.key(0), spec, PolicyConfig(SMALL.encoder, 8, 16, shared))
+    frames = random.bernoulli(random.key(1), 0.3, (2, 5, *spec.frame_shape)).astype(jnp.uint8)
+    first = jnp.zeros((2, 5), bool).at[0, 3].set(True)
+    memory, together = network.unroll(network.empty_memory(2), frames, first)
+    stepped = network.empty_memory(2)
+    for t in range(5):
+        stepped, judgement = network(stepped, frames[:, t], first[:, t])
+        np.testing.assert_allclose(judgement.logits, together.logits[:, t], atol=1e-5)
+        np.testing.assert_allclose(judgement.value, together.value[:, t], atol=1e-5)
+    np.testing.assert_allclose(stepped, memory, atol=1e-5)
+    assert (network.critic_trunk is None) == shared
+
+
+@pytest.mark.parametrize(("preset", "encoded"), [
+    ("craftax-classic/itc-paper", 8 * 8 * 128),
+    ("craftax/itc-paper", 8 * 8 * 128),  # after shrinking to 63×63
+    ("minatar/breakout/itc-paper", 2 * 2 * 128),
+])  # fmt: skip
+def test_the_papers_sizes(preset, encoded):
+    config = PRESETS[preset].config
+    spec = make(config.env).spec
+    network = jax.eval_shape(lambda: ActorCritic(random.key(0), spec, config.policy))
+    assert network.encoder.size == encoded
+    assert network.actor_trunk.widen.weight.shape == (encoded + 256, 2048)
+    _, judgement = jax.eval_shape(
+        lambda network, frames: network(network.empty_memory(3), frames, jnp.zeros(3, bool)),
+        network,
+        jax.ShapeDtypeStruct((3, *spec.frame_shape), jnp.uint8),
+    )
+    assert judgement.logits.shape == (3, spec.num_actions)
+
+
+def test_untrained_policies_find_all_actions_about_equally_good():
+    spec = make("creatures").spec
+    network = ActorCritic(random.key(0), spec, SMALL)
+    frames = random.randint(random.key(1), (8, *spec.frame_shape), 0, 256).astype(jnp.uint8)
+    _, judgement = network(network.empty_memory(8), frames, jnp.ones(8, bool))
+    np.testing.assert_allclose(jax.nn.softmax(judgement.logits), 1 / spec.num_actions, atol=0.05)

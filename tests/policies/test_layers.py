@@ -1,0 +1,38 @@
+"""The fast ways give what the plain ones give, backwards too."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax, random
+
+from itc.policies.layers import GRU, convolve_by_library, convolve_by_product, max_pool
+
+
+def test_convolution_by_product_is_a_convolution():
+    x, w, d = (random.normal(key, shape) for key, shape in zip(random.split(random.key(0), 3), [
+        (2, 5, 4, 3), (3, 3, 3, 6), (2, 5, 4, 6)], strict=True))  # fmt: skip
+
+    def value(convolve):
+        return jax.value_and_grad(lambda x, w: (convolve(x, w) * d).sum(), (0, 1))(x, w)
+
+    for ours, theirs in zip(
+        jax.tree.leaves(value(convolve_by_product)), jax.tree.leaves(value(convolve_by_library)), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("side", [1, 2, 5, 8, 63])
+def test_pooling_is_a_window_maximum(side):
+    x = random.normal(random.key(0), (2, side, side + 1, 3))
+    windows = lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+    np.testing.assert_array_equal(max_pool(x), windows)
+
+
+def test_memory_forgets_where_an_episode_starts():
+    gru = GRU(random.key(0), 3, 4)
+    x, memory = random.normal(random.key(1), (2, 3)), random.normal(random.key(2), (2, 4))
+    after = gru(memory, x, jnp.array([True, False]))
+    fresh = gru(jnp.zeros((2, 4)), x, jnp.array([False, False]))
+    np.testing.assert_array_equal(after[0], fresh[0])
+    assert not np.allclose(after[1], fresh[1])

@@ -1,0 +1,51 @@
+"""The objective against NumPy, and gradients that do not depend on how lanes are grouped."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import random
+
+from itc.envs.registry import make
+from itc.policies.conv_gru import ActorCritic, Judgement, PolicyConfig
+from itc.policies.encoders import EncoderConfig
+from itc.policies.losses import PPOConfig, ppo_loss
+from itc.train.learn_policy import Lessons, learn_policy, new_policy_state
+
+CONFIG = PPOConfig(clip=0.2, value_coefficient=2.0)
+
+
+def test_the_loss_equals_numpy():
+    keys = random.split(random.key(0), 6)
+    logits, value = random.normal(keys[0], (2, 3, 4)), random.normal(keys[1], (2, 3))
+    actions = random.randint(keys[2], (2, 3), 0, 4)
+    old, advantage, target = (random.normal(key, (2, 3)) - 1 for key in keys[3:])
+    loss, metrics = ppo_loss(Judgement(logits, value), actions, old, advantage, target, CONFIG, 0.05)
+
+    p = np.exp(np.asarray(logits, np.float64))
+    p /= p.sum(-1, keepdims=True)
+    ratio = np.take_along_axis(p, np.asarray(actions)[..., None], -1)[..., 0] / np.exp(np.asarray(old, np.float64))
+    gain = np.minimum(ratio * advantage, np.clip(ratio, 0.8, 1.2) * advantage).mean()
+    entropy = -(p * np.log(p)).sum(-1).mean()
+    error = ((np.asarray(value) - np.asarray(target)) ** 2).mean()
+    np.testing.assert_allclose(loss, -gain + 2 * error - 0.05 * entropy, rtol=1e-5)
+    assert 0 < float(metrics["clipped"]) <= 1
+
+
+def test_accumulated_gradients_are_the_same_gradients():
+    spec = make("minatar/breakout").spec
+    network = ActorCritic(random.key(0), spec, PolicyConfig(EncoderConfig((3,)), memory=4, hidden=8))
+    keys = iter(random.split(random.key(1), 8))
+    lessons = Lessons(
+        memory=random.normal(next(keys), (4, 4)),
+        frames=random.bernoulli(next(keys), 0.3, (4, 3, *spec.frame_shape)).astype(jnp.uint8),
+        first=random.bernoulli(next(keys), 0.2, (4, 3)),
+        actions=random.randint(next(keys), (4, 3), 0, 3),
+        log_probability=random.normal(next(keys), (4, 3)) - 1,
+        advantage=random.normal(next(keys), (4, 3)),
+        returns=random.normal(next(keys), (4, 3)),
+    )
+    learn = jax.jit(learn_policy, static_argnums=(2, 3, 4))
+    states = [learn(new_policy_state(network, CONFIG), lessons, CONFIG, 0.01, groups)[0] for groups in (1, 2, 4)]
+    for state in states[1:]:
+        for ours, whole in zip(jax.tree.leaves(state.network), jax.tree.leaves(states[0].network), strict=True):
+            np.testing.assert_allclose(ours, whole, atol=1e-5)

@@ -1,0 +1,55 @@
+"""Advantages against a loop, and returns in steady units."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from itc.policies.returns import advantages, new_return_normaliser
+
+GENERATOR = np.random.default_rng(0)
+REWARDS = GENERATOR.normal(size=(3, 7)).astype(np.float32)
+VALUES = GENERATOR.normal(size=(3, 8)).astype(np.float32)
+ENDS = GENERATOR.random((3, 7)) < 0.3
+
+
+def by_loop(rewards, values, ends, discount, gae_lambda, leaky):
+    found = np.zeros_like(rewards)
+    for lane in range(len(rewards)):
+        later = 0.0
+        for t in reversed(range(rewards.shape[1])):
+            alive = 1.0 - ends[lane, t]
+            surprise = rewards[lane, t] + discount * alive * values[lane, t + 1] - values[lane, t]
+            later = surprise + discount * gae_lambda * (1.0 if leaky else alive) * later
+            found[lane, t] = later * (alive if leaky else 1.0)
+    return found
+
+
+@pytest.mark.parametrize("leaky", [False, True])
+def test_advantages_equal_the_loop(leaky):
+    ours = advantages(jnp.asarray(REWARDS), jnp.asarray(VALUES), jnp.asarray(ENDS), 0.9, 0.7, leaky)
+    np.testing.assert_allclose(ours, by_loop(REWARDS, VALUES, ENDS, 0.9, 0.7, leaky), rtol=1e-5, atol=1e-5)
+
+
+def test_nothing_after_an_end_counts_before_it_unless_leaky():
+    ends = jnp.zeros((1, 6), bool).at[0, 2].set(True)
+    rewards, values = jnp.asarray(REWARDS[:1, :6]), jnp.asarray(VALUES[:1, :7])
+    for leaky in (False, True):
+        before = advantages(rewards, values, ends, 0.9, 0.7, leaky)
+        after = advantages(rewards.at[0, 4].add(10.0), values, ends, 0.9, 0.7, leaky)
+        assert np.allclose(before[0, :2], after[0, :2]) != leaky
+
+
+def test_the_normaliser_is_right_from_the_first_update():
+    normaliser = new_return_normaliser()
+    assert (float(normaliser.mean), float(normaliser.spread)) == (0, 1)
+    returns = jnp.asarray([[1.0, 3.0], [5.0, 7.0]])
+    normaliser = normaliser.update(returns, 0.95)
+    np.testing.assert_allclose(normaliser.mean, 4, rtol=1e-5)
+    np.testing.assert_allclose(normaliser.spread, np.std([1, 3, 5, 7]), rtol=1e-5)
+    np.testing.assert_allclose(normaliser.restore(normaliser.standardise(returns)), returns, rtol=1e-5)
+    later = normaliser.update(returns + 10, 0.95)
+    np.testing.assert_allclose(later.mean, (4 * 0.95 + 14) / 1.95, rtol=1e-5)  # debiased: weights 0.0475 and 0.05
+
+
+def test_small_spreads_are_not_blown_up():
+    assert float(new_return_normaliser().update(jnp.full((2, 2), 3.0), 0.9).spread) == pytest.approx(0.1)

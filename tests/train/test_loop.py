@@ -1,0 +1,104 @@
+"""The loop: stopping and going on changes nothing, compiled once, and mistakes are caught."""
+
+import dataclasses
+
+import equinox as eqx
+import jax.numpy as jnp
+import pytest
+from tiny import TINY
+
+from itc.envs.registry import make
+from itc.train import loop, work
+from itc.train.run_folder import RunError, RunFolder
+from itc.train.state import digest
+
+COMPILED = (work.collect, work._learn_from_play, work._grown, work._updated_world_model, work._improved_in_dreams)
+
+
+@pytest.fixture(scope="module")
+def env():
+    return make("creatures")
+
+
+def train(folder, env, config=TINY, parts=None, **changes):
+    """Train in a folder, stopping after a number of parts if asked to."""
+    run, counted = RunFolder(folder), []
+
+    class Counter:
+        on_iteration = on_save = staticmethod(lambda _: None)
+        on_part = staticmethod(lambda *_: counted.append(1))
+
+    run.write_config(config, "tiny", 0)
+    state, notes = loop.begin_or_resume(run, env, config, seed=0)
+    stop = (lambda: False) if parts is None else (lambda: len(counted) >= parts)
+    return loop.train(run, env, config, state, notes, [Counter()], should_stop=stop, **changes)
+
+
+@pytest.fixture(scope="module")
+def straight(env, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("straight")
+    return folder, train(folder, env)
+
+
+def test_going_on_after_a_stop_anywhere_gives_the_same_state(straight, env, tmp_path):
+    for parts in (2, 3, 5):  # in the middle of iterations, with and without dreams
+        train(tmp_path / "run", env, parts=parts)
+    state = train(tmp_path / "run", env)
+    assert digest(state) == digest(straight[1])
+    lines = [RunFolder(folder).read_metrics() for folder in (straight[0], tmp_path / "run")]
+    assert [line["iteration"] for line in lines[1]] == [1, 2, 3, 4]
+    for ours, theirs in zip(*lines, strict=True):
+        assert {k: v for k, v in ours.items() if k != "seconds"} == {k: v for k, v in theirs.items() if k != "seconds"}
+
+
+def test_a_longer_run_continues_a_shorter_one(straight, env, tmp_path):
+    shorter = dataclasses.replace(TINY, interactions=2 * 48)
+    train(tmp_path / "run", env, shorter)
+    assert digest(train(tmp_path / "run", env)) == digest(straight[1])
+
+
+def test_nothing_is_traced_again_after_the_second_iteration(straight, env, tmp_path):
+    """The codebook of creatures is complete after the first rollout, so no bucket changes."""
+    before = [function._cache_size() for function in COMPILED]
+    train(tmp_path / "run", env)
+    assert [function._cache_size() for function in COMPILED] == before
+
+
+def test_every_phase_does_something(straight, env):
+    folder, state = straight
+    lines = RunFolder(folder).read_metrics()
+    assert "dreams/loss" in lines[-1]
+    assert "dreams/loss" not in lines[0]
+    assert set(lines[-1]["seconds"]) == {"play", "tokenizer", "world model", "dreams"}
+    assert int(state.memory.stored) == 48
+    assert float(state.policy.normaliser.weight) > 0
+
+
+def test_not_a_number_stops_the_run_with_the_place_and_the_state(env, tmp_path, straight):
+    run = RunFolder(tmp_path / "run")
+    run.write_config(TINY, "tiny", 0)
+    state, _ = loop.begin_or_resume(run, env, TINY, 0)
+    broken = eqx.tree_at(lambda s: s.world_model.model.token_embedding, state, replace_fn=lambda w: w * jnp.nan)
+    with pytest.raises(
+        loop.NotANumber, match=r"of phase 'world model' became nan in iteration 1, part 3; the state is"
+    ):
+        loop.train(run, env, TINY, broken, {}, [])
+    assert list((tmp_path / "run" / "not-a-number").iterdir())
+
+
+def test_another_config_is_refused_by_name(env, tmp_path):
+    run = RunFolder(tmp_path)
+    run.write_config(TINY, "tiny", 0)
+    run.check_same(TINY, 0)
+    run.check_same(dataclasses.replace(TINY, interactions=9600), 0)
+    with pytest.raises(RunError, match=r"decoder is 'conserving' there and 'sample' here"):
+        run.check_same(dataclasses.replace(TINY, decoder="sample"), 0)
+    with pytest.raises(RunError, match="seed is 0 there and 1 here"):
+        run.check_same(TINY, 1)
+
+
+def test_updates_are_split_into_equal_calls():
+    assert work.split_updates(300) == (25, 12)
+    assert work.split_updates(26) == (13, 2)
+    assert work.split_updates(7) == (7, 1)
+    assert work.split_updates(53) == (1, 53)
