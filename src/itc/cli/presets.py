@@ -1,5 +1,7 @@
 """`itc presets`: what can be trained."""
 
+import sys
+
 
 def presets() -> None:
     """List the training presets, with what they need and what the paper reports for them."""
@@ -13,6 +15,6 @@ def presets() -> None:
         table.add_column(heading, overflow="fold")
     for name, preset in PRESETS.items():
         table.add_row(name, preset.config.decoder, preset.about, preset.hardware, preset.published)
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 160)  # whole names where nobody can widen a window
     console.print(table)
     console.print("`itc train PRESET` runs one; `itc train PRESET --help` lists everything that can be changed.")
