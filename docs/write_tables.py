@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 import itc
@@ -41,21 +42,23 @@ def demo_table() -> str:
     return "\n".join(lines)
 
 
-def bench_table() -> str:
-    """The ratios that have a target."""
-    records = json.loads((ROOT / "results/bench_decode.json").read_text())
-    lines = ["| measured | ratio | 95 % interval | target |", "|---|---|---|---|"]
+def bench_table(name: str) -> str:
+    """What has a target."""
+    records = json.loads((ROOT / f"results/bench_{name}.json").read_text())
+    lines = ["| measured | value | 95 % interval | target |", "|---|---|---|---|"]
     for record in records:
         if record["target"] is not None:
-            low, high = record["interval"]
+            unit = "" if record["unit"] == "ratio" else f" {record['unit']}"
+            interval = "" if record["interval"] is None else "{:.4g} … {:.4g}".format(*record["interval"])
             target = record["target"].replace("<=", "≤").replace(">=", "≥") + ("" if record["ok"] else " (**missed**)")
-            lines.append(f"| {record['name']} | {record['value']:.4g} | {low:.4g} … {high:.4g} | {target} |")
+            lines.append(f"| {record['name']} | {record['value']:.4g}{unit} | {interval} | {target} |")
     return "\n".join(lines)
 
 
 TABLES = {
     ("README.md", "demo table"): demo_table,
-    ("README.md", "bench table"): bench_table,
+    ("README.md", "bench table"): partial(bench_table, "decode"),
+    ("README.md", "world table"): partial(bench_table, "world"),
     ("docs/decoders.md", "presets"): presets_table,
 }
 

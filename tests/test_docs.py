@@ -32,7 +32,7 @@ def test_tables_are_current():
 
 
 def test_links_lead_somewhere():
-    for name in ("README.md", "CONTRIBUTING.md", "docs/decoders.md"):
+    for name in ("README.md", "CONTRIBUTING.md", "docs/decoders.md", "docs/training.md"):
         path = ROOT / name
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):
             assert (path.parent / target).exists(), f"{name}: {target}"

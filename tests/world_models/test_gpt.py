@@ -63,7 +63,7 @@ def test_no_future_frame_influences_a_prediction_and_a_frame_sees_itself(model, 
     assert moved[block:].all(), "a token of the same or a later block was not seen"
 
 
-@pytest.mark.parametrize("rotary", ["1d", "3d"])
+@pytest.mark.parametrize("rotary", ["none", "1d", "3d"])
 def test_cached_equals_uncached(batch, rotary):
     model = make(replace(SMALL, rotary=rotary))
     tokens, actions = batch[0][:, :-1], batch[1]

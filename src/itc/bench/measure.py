@@ -82,10 +82,12 @@ def ratio_record(name: str, numerator: np.ndarray, denominator: np.ndarray, targ
 
 def memory_record(name: str, size: int) -> Record:
     """Gigabytes, against what any step may take."""
-    gigabytes = size / 1e9
-    return Record(
-        name, _significant(gigabytes), "GB", str(MEMORY_TARGET), MEMORY_TARGET.reached_by(gigabytes, gigabytes)
-    )
+    return limit_record(name, size / 1e9, "GB", MEMORY_TARGET)
+
+
+def limit_record(name: str, value: float, unit: str, target: Target) -> Record:
+    """A number that is not a ratio, against what was promised."""
+    return Record(name, _significant(value), unit, str(target), target.reached_by(value, value))
 
 
 def bytes_needed(compiled: Any) -> int:

@@ -14,7 +14,6 @@ from itc.train.imagine import imagine
 from itc.train.run_folder import RunFolder
 from itc.viewer.filmstrip import draw_filmstrip
 
-DECODERS = ("sample", "paper", "conserving")
 STRIP = 8  # frames, at most
 HELD_OUT = 1_000_000  # added to the seed: worlds the run has not seen
 
@@ -28,7 +27,8 @@ def draw_dreams(run: Run) -> Path:
     _, real = collect(run.env, run.policy, begin(world, frame, run.policy.empty_memory(1)), play_key, steps)
     rows = {"real": np.asarray(real.frames[0])}
     actions = real.actions[:, : steps - 1]
-    for name in DECODERS:
+    papers_own = "paper-minatar" if spec.name.startswith("minatar/") else "paper"
+    for name in ("sample", papers_own, "conserving"):
         _, dream = imagine(
             run.world(name), dream_key, real.frames[:, :1], actions[:, :0], recorded_policy(actions), jnp.int32(0),
             steps - 1,

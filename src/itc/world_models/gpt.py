@@ -35,7 +35,7 @@ class WorldModelConfig:
     embedding: int = 128
     hidden: int = 512
     dropout: float = 0.1
-    rotary: Literal["1d", "3d"] = "3d"
+    rotary: Literal["none", "1d", "3d"] = "3d"
     absolute: bool = True  # a learned embedding per slot of a block
     weight_scale: float = 0.02  # standard deviation of initial weights; small models learn sooner from 1/√embedding
 
@@ -240,8 +240,10 @@ class WorldModel(eqx.Module):
     def rotation(self, blocks: int) -> Rotation:
         """How the tokens of the first blocks are rotated."""
         layout = Layout(self.layout.grid, blocks)
-        positions = layout.positions_1d() if self.config.rotary == "1d" else layout.positions_3d()
+        positions = layout.positions_3d() if self.config.rotary == "3d" else layout.positions_1d()
         angles = jnp.asarray(rotary_angles(positions, self.config.head_size)).reshape(blocks * layout.slots, -1)
+        if self.config.rotary == "none":
+            angles = jnp.zeros_like(angles)
         return Rotation(jnp.sin(angles), jnp.cos(angles))
 
 

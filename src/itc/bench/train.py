@@ -1,0 +1,145 @@
+"""Where the time of training goes, phase by phase: measured at the quick size, extrapolated at the paper's."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import random
+
+from itc.bench.measure import Record, Target, bytes_needed, limit_record, time_record
+from itc.envs.base import Environment
+from itc.envs.registry import make
+from itc.extras import require
+from itc.presets import find
+from itc.train import work
+from itc.train.config import CollectConfig, TrainConfig
+from itc.train.learn_policy import Lessons, PolicyState, learn_policy, lessons_of
+from itc.train.state import TrainState, new_train_state
+
+QUICK, PAPER = "minatar/breakout/quick", "craftax-classic/itc-paper"
+ITERATIONS = 3  # measured at the quick size, after one that compiles
+REPETITIONS = 2  # of each piece at the paper's size, after one that compiles
+MEMORY_TARGET = Target("<=", 12.0)  # gigabytes, at the paper's size
+CODES_IN_USE = 500  # of the paper's 4096: what Craftax-classic reaches before long
+
+
+def bench_train() -> Iterator[Record]:
+    """Every measurement, as it is made."""
+    require("craftax", "gymnax", extra="train", purpose="itc bench train")
+    yield from _quick()
+    yield from _paper()
+
+
+def _quick() -> Iterator[Record]:
+    config = find(QUICK).config
+    env = make(config.env)
+    state = new_train_state(env, config, 0)
+    first_with_dreams = next(iteration for iteration in range(100) if config.dreams_in(iteration))
+    seconds: dict[str, list[float]] = {}
+    for iteration in range(first_with_dreams + 1 + ITERATIONS):
+        phases: dict[str, float] = {}
+        for part in work.parts_of(env, config, iteration):
+            started = time.perf_counter()
+            state, _ = jax.block_until_ready(part.do(state, random.fold_in(state.key, iteration)))
+            phases[part.phase] = phases.get(part.phase, 0.0) + time.perf_counter() - started
+        if iteration > first_with_dreams:
+            for phase, took in phases.items():
+                seconds.setdefault(phase, []).append(took)
+    yield from _shares(QUICK, "one iteration", {phase: float(np.median(took)) for phase, took in seconds.items()})
+
+
+def _shares(label: str, what: str, seconds: dict[str, float]) -> Iterator[Record]:
+    total = sum(seconds.values())
+    for phase, took in seconds.items():
+        yield time_record(f"{label}: {phase} of {what}", np.array([took]))
+        yield Record(f"{label}: share of {phase}", round(100 * took / total, 2), "%")
+    yield time_record(f"{label}: {what}", np.array([total]))
+
+
+def _paper() -> Iterator[Record]:
+    """Each piece a few times, times how often an iteration needs it."""
+    config = find(PAPER).config
+    env = make(config.env)
+    # A memory of one rollout is enough to learn from; the real one adds its size, and takes no time.
+    small = replace(config, collect=CollectConfig(replay_frames=config.interactions_per_iteration))
+    state = new_train_state(env, small, 0)
+    play, seen = work.collect(env, state.policy.network, state.play, state.key, config.collect.steps)
+    collecting = _time(lambda: work.collect(env, state.policy.network, state.play, state.key, config.collect.steps))
+    memory = work.replay.add(state.memory, work.as_steps(seen))
+    lessons = jax.jit(lessons_of, static_argnums=(4, 5))(state.policy, state.play.policy, seen, play, config.ppo, False)
+    state = state._replace(memory=memory)
+    growing = _time(lambda: _grow_once(env, small, state))
+    state = _grow_once(env, small, state)
+    state = state._replace(codebook=state.codebook._replace(size=jnp.int32(CODES_IN_USE)))
+    updating, update_bytes = _policy_update(state.policy, lessons, config)
+    learning, learning_bytes = _world_model_update(state, small)
+    dreams = {decoder: _dream(env, replace(small, decoder=decoder), state) for decoder in ("sample", config.decoder)}
+    ppo, schedule = config.ppo, config.world_model_learning
+    seconds = {
+        "collecting": collecting,
+        "policy on real play": updating * ppo.epochs * ppo.minibatches,
+        "tokenizer": growing * config.tokenizer.updates,
+        "world model": learning * schedule.updates * schedule.minibatches,
+        "dreams": dreams[config.decoder][0] * config.imagine.updates,
+    }
+    yield from _shares(PAPER, f"one iteration, extrapolated from {REPETITIONS} repetitions of each piece", seconds)
+    extra = (dreams[config.decoder][0] - dreams["sample"][0]) * config.imagine.updates
+    yield Record(f"{PAPER}: what the decoder adds to sampling", round(100 * extra / sum(seconds.values()), 2), "%")
+    replay_bytes = config.collect.replay_frames * int(np.prod(env.spec.frame_shape)) - memory.nbytes
+    peak = max(update_bytes, learning_bytes, *(size for _, size in dreams.values()))
+    held = sum(leaf.nbytes for leaf in jax.tree.leaves((state.policy, state.world_model)) if hasattr(leaf, "nbytes"))
+    yield limit_record(f"{PAPER}: memory", (peak + held + replay_bytes) / 1e9, "GB", MEMORY_TARGET)
+
+
+def _time(run: Callable[[], object]) -> float:
+    jax.block_until_ready(run())
+    seconds = []
+    for _ in range(REPETITIONS):
+        started = time.perf_counter()
+        jax.block_until_ready(run())
+        seconds.append(time.perf_counter() - started)
+    return float(np.median(seconds))
+
+
+def _grow_once(env: Environment, config: TrainConfig, state: TrainState) -> TrainState:
+    once = replace(config, tokenizer=replace(config.tokenizer, updates=1))
+    return work._grow_codebook(env, once, state, random.key(0))[0]
+
+
+def _policy_update(policy: PolicyState, lessons: Lessons, config: TrainConfig) -> tuple[float, int]:
+    """One minibatch of real play."""
+    lanes = config.collect.lanes // config.ppo.minibatches
+    some = jax.tree.map(lambda leaf: leaf[:lanes], lessons)
+    learn = jax.jit(learn_policy, static_argnums=(2, 3, 4))
+    compiled = learn.lower(policy, some, config.ppo, config.ppo.entropy_coefficient, config.accumulate).compile()
+    return _time(lambda: compiled(policy, some)), bytes_needed(compiled)
+
+
+def _world_model_update(state: TrainState, config: TrainConfig) -> tuple[float, int]:
+    bucket = work._bucket(config, state.codebook)
+    kept = [jax.tree.map(jnp.copy, state.world_model)]
+    arguments = (state.memory, state.codebook, state.key)
+    compiled = work._updated_world_model.lower(kept[0], *arguments, 1, bucket, config).compile()
+
+    def update():
+        kept[0], metrics = compiled(kept[0], *arguments)
+        return metrics
+
+    return _time(update), bytes_needed(compiled)
+
+
+def _dream(env: Environment, config: TrainConfig, state: TrainState) -> tuple[float, int]:
+    """A dream and the policy update that follows it."""
+    bucket = work._bucket(config, state.codebook)
+    world = work.WorldModelEnv(state.world_model.model, state.codebook, env.spec, config.decode_config, bucket)
+    kept = [jax.tree.map(jnp.copy, state.policy)]
+    compiled = work._improved_in_dreams.lower(kept[0], world, state.memory, state.key, 1, config).compile()
+
+    def dream():
+        kept[0], metrics = compiled(kept[0], world, state.memory, state.key)
+        return metrics
+
+    return _time(dream), bytes_needed(compiled)
