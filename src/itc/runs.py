@@ -49,7 +49,10 @@ class Run:
     def world(self, decoder: str | DecodeConfig | None = None) -> WorldModelEnv:
         """The learned world, playable like an environment; the run's own decoder by default."""
         config = self.config.decode_config if decoder is None else decoder
-        config = PRESETS[config] if isinstance(config, str) else config
+        if isinstance(config, str):
+            if config not in PRESETS:
+                raise ValueError(f"unknown decoder {config!r}; known: {', '.join(PRESETS)}")
+            config = PRESETS[config]
         bucket = patches.bucket_of(int(self.codebook.size), len(self.codebook.patches))
         return WorldModelEnv(self.world_model, self.codebook, self.env.spec, config, bucket)
 

@@ -1,7 +1,6 @@
 """`itc train` as people run it, stop it, kill it and go on."""
 
 import json
-import os
 import signal
 import subprocess
 import time
@@ -55,7 +54,7 @@ def killed(folder, number, when):
     process = subprocess.Popen([*ITC, "train", *TINY, "--run", str(folder)], stdout=subprocess.PIPE, text=True)
     while not when() and process.poll() is None:
         time.sleep(0.02)
-    os.kill(process.pid, number)
+    process.send_signal(number)
     said, _ = process.communicate(timeout=120)
     return process.returncode, said
 
@@ -67,7 +66,7 @@ def lines(folder):
 
 def test_killed_in_the_middle_and_resumed_is_as_if_nothing_had_happened(straight, tmp_path):
     folder = tmp_path / "run"
-    code, _ = killed(folder, signal.SIGKILL, lambda: lines(folder) == 2)
+    code, _ = killed(folder, signal.SIGKILL, lambda: lines(folder) >= 2)
     assert code == -signal.SIGKILL
     finished = run("train", *TINY, "--run", str(folder))
     assert finished.returncode == 0, finished.stderr
@@ -104,7 +103,7 @@ def test_killed_in_the_middle_of_a_save_uses_the_save_before(straight, tmp_path)
 
 def test_asked_to_stop_it_saves_and_says_how_to_go_on(straight, tmp_path):
     folder = tmp_path / "run"
-    code, said = killed(folder, signal.SIGTERM, lambda: lines(folder) == 1)
+    code, said = killed(folder, signal.SIGTERM, lambda: lines(folder) >= 1)
     assert code == 128 + signal.SIGTERM
     assert f"`itc train --resume {folder}` goes on" in said
     assert run("train", "--resume", str(folder)).returncode == 0

@@ -36,7 +36,7 @@ def evaluate(
     keep_compiled()
     try:
         loaded = load(run)
-    except (RunError, CheckpointError) as problem:
+    except (RunError, CheckpointError, OSError) as problem:
         sys.exit(f"itc evaluate: {problem}")
     if video:
         print(f"An episode: {_film(loaded, seed)}")

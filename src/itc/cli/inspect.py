@@ -22,7 +22,7 @@ def inspect(run: Annotated[Path, tyro.conf.Positional]) -> None:
 
     try:
         loaded = load(run)
-    except (RunError, CheckpointError) as problem:
+    except (RunError, CheckpointError, OSError) as problem:
         sys.exit(f"itc inspect: {problem}")
     iteration, part = int(loaded.state.iteration), int(loaded.state.part)
     per_iteration = loaded.config.interactions_per_iteration

@@ -1,10 +1,12 @@
 """`itc train PRESET`: the whole agent, resumable at any time."""
 
 import dataclasses
+import os
 import signal
 import sys
 import time
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,39 +33,42 @@ class TrainArguments:
 
 
 def train(arguments: list[str]) -> None:
-    """What `itc train …` does with the words after it."""
+    """What `itc train …` does with the words after it; the preset, if there is one, is the first."""
     from itc.presets import find
 
-    preset = next((word for word in arguments if not word.startswith("-")), "") if arguments else ""
-    defaults = TrainArguments()
-    if arguments and not arguments[0].startswith("-"):
-        try:
-            defaults = dataclasses.replace(defaults, preset=preset, config=find(preset).config)
-        except ValueError as unknown:
-            sys.exit(f"itc train: {unknown}")
+    named = bool(arguments) and not arguments[0].startswith("-")
     try:
+        config = find(arguments[0]).config if named else TrainConfig()
+        defaults = TrainArguments(preset=arguments[0] if named else "", config=config)
         chosen = tyro.cli(TrainArguments, args=arguments, default=defaults, prog="itc train")
     except ValueError as impossible:
         sys.exit(f"itc train: {impossible}")
+    if chosen.preset != defaults.preset:
+        sys.exit(f"itc train: the preset comes first: itc train {chosen.preset} …")
     if not chosen.preset and chosen.resume is None:
         sys.exit("itc train: name a preset (`itc presets` lists them) or a run to --resume")
+    if chosen.resume is not None and (chosen.config, chosen.preset, chosen.seed) != (TrainConfig(), "", 0):
+        sys.exit("itc train: --resume goes on as the run was set up; only --iterations can be given with it")
     start(chosen)
 
 
 def start(arguments: TrainArguments, teacher: Path | None = None) -> None:
     """Set up, or pick up, a run, and train; a new one starts with the teacher's policy, if there is one."""
     from itc.envs.registry import make
-    from itc.train import loop
-    from itc.train.checkpoint import CheckpointError
+    from itc.train import checkpoint, loop
     from itc.train.run_folder import RunError, RunFolder
 
     try:
         run, config, preset, seed = _settings(arguments, RunFolder)
         env = make(config.env)
-        run.check_same(config, seed)
+        if checkpoint.names(run.checkpoints):
+            run.check_same(config, seed)
         run.write_config(config, preset, seed)
+    except (RunError, ValueError, OSError) as problem:
+        sys.exit(f"itc train: {problem}")
+    try:
         _train(run, env, config, preset, seed, arguments, teacher)
-    except (RunError, CheckpointError, loop.NotANumber, ValueError) as problem:
+    except (RunError, checkpoint.CheckpointError, loop.NotANumber, OSError) as problem:
         sys.exit(f"itc train: {problem}")
 
 
@@ -85,7 +90,7 @@ def _settings(arguments: TrainArguments, RunFolder):
 def _train(run, env, config, preset: str, seed: int, arguments: TrainArguments, teacher: Path | None) -> None:
     from itc.cli.watch import loggers, screen
     from itc.compilation import keep_compiled
-    from itc.runs import load
+    from itc.runs import Run, load
     from itc.train import loop
     from itc.train.run_folder import versions
     from itc.viewer.run_pictures import draw_curve, draw_dreams
@@ -97,21 +102,28 @@ def _train(run, env, config, preset: str, seed: int, arguments: TrainArguments, 
     begun = int(state.iteration)
     deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
     with screen(config, preset, run, versions(), begun) as view, _stop_signals() as stop:
-        loop.train(
-            run,
-            env,
-            config,
-            state,
-            notes,
-            [view, *loggers(run, begun, arguments.log)],
-            loop.SaveEvery(arguments.save_every),
-            lambda: stop.asked or (deadline is not None and time.monotonic() > deadline),
-        )
+        watchers = [view, *loggers(run, begun, arguments.log)]
+
+        def should_stop() -> bool:
+            return stop.asked or (deadline is not None and time.monotonic() > deadline)
+
+        # In a thread of its own: Python hears signals only while the main thread is not inside compiled code.
+        with ThreadPoolExecutor(1) as worker:
+            training = worker.submit(
+                loop.train, run, env, config, state, notes, watchers, loop.SaveEvery(arguments.save_every), should_stop
+            )
+            while not training.done():
+                wait([training], timeout=0.2)
+            state = training.result()
+        for watcher in watchers:
+            watcher.close()
     if stop.asked:
         view.goodbye()
         sys.exit(128 + stop.signal)
-    curve = draw_curve(run, preset, config.imagine.warm_up) if config.learn_policy else None
-    view.farewell(curve, draw_dreams(load(run.path)))
+    begins = config.imagine.warm_up if config.imagine.updates else None
+    curve = draw_curve(run, preset, begins) if config.learn_policy else None
+    dreams = draw_dreams(Run(run.path, preset, seed, config, env, state)) if int(state.codebook.size) else None
+    view.farewell(curve, dreams)
 
 
 class _Stop:
@@ -126,7 +138,8 @@ def _stop_signals() -> Generator[_Stop]:
 
     def ask(number, frame):
         if stop.asked and number == signal.SIGINT:
-            raise KeyboardInterrupt
+            print("\nstopped at once; the last checkpoint is good", file=sys.stderr, flush=True)
+            os._exit(128 + number)
         stop.asked, stop.signal = True, number
         print("\nstopping after this piece of work, then saving …", file=sys.stderr, flush=True)
 

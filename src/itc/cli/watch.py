@@ -3,6 +3,7 @@
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ class Screen:
 
     def __init__(self, console: Console, progress: Progress, config: TrainConfig, run: RunFolder, begun: int):
         self.console, self.config, self.run, self.progress = console, config, run, progress
-        self.started, self.begun, self.last = time.monotonic(), begun, {}
+        self.started, self.begun = time.monotonic(), begun
         self.whole = progress.add_task("compiling …", total=config.iterations, completed=begun, name="training")
         self.phase = progress.add_task("", total=1, name="iteration")
 
@@ -49,7 +50,6 @@ class Screen:
         self.progress.update(self.phase, completed=done, total=of, description=f"{phase}{loss}")
 
     def on_iteration(self, line: dict[str, Any]) -> None:
-        self.last = line
         seconds = time.monotonic() - self.started
         speed = (line["iteration"] - self.begun) * self.config.interactions_per_iteration / seconds
         left = (self.config.interactions - line["interactions"]) / speed
@@ -69,7 +69,10 @@ class Screen:
     def goodbye(self) -> None:
         self.console.print(f"Stopped and saved. `itc train --resume {self.run.path}` goes on.", soft_wrap=True)
 
-    def farewell(self, curve: Path | None, dreams: Path) -> None:
+    def close(self) -> None:
+        pass
+
+    def farewell(self, curve: Path | None, dreams: Path | None) -> None:
         """Say where everything is."""
         shown = {
             "return curve": curve,
@@ -91,6 +94,9 @@ class _Quiet:
     def on_save(self, saved: Saved) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
 
 class TensorBoard(_Quiet):
     """Tells TensorBoard."""
@@ -105,17 +111,22 @@ class TensorBoard(_Quiet):
             self.writer.add_scalar(name, value, line["iteration"])
         self.writer.flush()
 
+    def close(self) -> None:
+        self.writer.close()
+
 
 class Tracker(_Quiet):
     """Tells Weights & Biases or trackio, which have the same interface."""
 
     def __init__(self, run: RunFolder, service: str):
         require(service, extra=service, purpose=f"--log {service}")
-        module = __import__(service)
-        self.log = module.init(project="itc", name=run.path.name).log
+        self.told = import_module(service).init(project="itc", name=run.path.name)
 
     def on_iteration(self, line: dict[str, Any]) -> None:
-        self.log(numbers(line), step=line["iteration"])
+        self.told.log(numbers(line), step=line["iteration"])
+
+    def close(self) -> None:
+        self.told.finish()
 
 
 def numbers(line: dict[str, Any]) -> dict[str, float]:

@@ -30,12 +30,13 @@ def world_model(
         policy: A training run of the same environment whose policy plays instead of chance.
     """
     from itc.cli.train import TrainArguments, start
+    from itc.train.run_folder import RunError
 
     if minutes <= 0:
         sys.exit(f"itc world-model: minutes must be greater than 0, got {minutes}")
     try:
         config = _config(env, preset, policy)
-    except ValueError as problem:
+    except (ValueError, RunError) as problem:
         sys.exit(f"itc world-model: {problem}")
     folder = run or Path("runs") / f"world-model-{env.replace('/', '-')}"
     name = f"world model of {env}, {preset}"
@@ -48,12 +49,14 @@ def _config(env: str, preset: str, policy: Path | None):
     from itc.envs.registry import make
     from itc.policies.conv_gru import PolicyConfig
     from itc.policies.encoders import EncoderConfig
+    from itc.presets import PRESETS
     from itc.presets.creatures import QUICK
     from itc.train.config import TrainConfig
     from itc.train.run_folder import RunFolder
 
     make(env)  # says so if there is none
-    config = dataclasses.replace(QUICK if preset == "quick" else TrainConfig(), env=env, learn_policy=False)
+    at_paper_size = PRESETS[f"{env}/itc-paper"].config if f"{env}/itc-paper" in PRESETS else TrainConfig()
+    config = dataclasses.replace(QUICK if preset == "quick" else at_paper_size, env=env, learn_policy=False)
     if policy is not None:
         playing, _, _ = RunFolder(policy).read_config()
         if playing.env != env:
@@ -73,6 +76,8 @@ def _measure(folder: Path) -> None:
     from itc.viewer.run_pictures import HELD_OUT
 
     run = load(folder)
+    if not int(run.codebook.size):
+        sys.exit("itc world-model: stopped before anything was learned; the same command goes on")
     accuracy = one_step_accuracy(run.env, run.world_model, run.codebook, random.key(run.seed + HELD_OUT))
     (folder / "accuracy.json").write_text(json.dumps(accuracy._asdict(), indent=1) + "\n")
     said = f"On new worlds, one step ahead: {accuracy.tokens:.2%} of tokens, {accuracy.frames:.1%} of frames right"

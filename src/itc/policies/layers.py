@@ -98,8 +98,7 @@ class GRU(eqx.Module):
 
     def __init__(self, key: Array, inputs: int, size: int):
         input_key, memory_key = random.split(key)
-        self.from_input = Dense(input_key, inputs, 3 * size, 1.0)
-        self.from_memory = Dense(memory_key, size, 3 * size, 1.0)
+        self.from_input, self.from_memory = _gates(input_key, inputs, size), _gates(memory_key, size, size)
 
     def __call__(
         self, memory: Float32[Array, "b m"], x: Float32[Array, "b i"], first: Bool[Array, " b"]
@@ -110,3 +109,9 @@ class GRU(eqx.Module):
         update = jax.nn.sigmoid(update_x + update_m)
         new = jnp.tanh(new_x + jax.nn.sigmoid(reset_x + reset_m) * new_m)
         return (1 - update) * new + update * memory
+
+
+def _gates(key: Array, inputs: int, size: int) -> Dense:
+    """Three layers side by side, each orthogonal on its own."""
+    gates = [Dense(gate_key, inputs, size, 1.0) for gate_key in random.split(key, 3)]
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=-1), *gates)

@@ -15,6 +15,7 @@ from itc.train.state import digest, from_plain_arrays, plain_arrays
 
 KEEP = 2
 UNFINISHED = ".unfinished"  # at the end of a name: it may be half written
+DAMAGED = ".damaged"  # it was not what had been saved
 STATE, NOTES = "state", "notes.json"
 
 
@@ -45,7 +46,8 @@ def save(folder: Path, name: str, state: Any, notes: dict[str, Any] | None = Non
     path = folder.absolute() / name
     unfinished = path.with_name(name + UNFINISHED)
     try:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        for leftover in folder.glob(f"*{UNFINISHED}"):  # of a save that was killed
+            shutil.rmtree(leftover)
         unfinished.mkdir(parents=True)
         with ocp.StandardCheckpointer() as checkpointer:
             checkpointer.save(unfinished / STATE, plain_arrays(state))
@@ -67,7 +69,8 @@ def names(folder: Path) -> list[str]:
     """The checkpoints in a folder, oldest first."""
     if not folder.is_dir():
         return []
-    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.endswith(UNFINISHED))
+    found = (entry.name for entry in folder.iterdir() if entry.is_dir())
+    return sorted(name for name in found if not name.endswith((UNFINISHED, DAMAGED)))
 
 
 def restore(folder: Path, like: Any) -> Restored | None:
@@ -77,7 +80,8 @@ def restore(folder: Path, like: Any) -> Restored | None:
         try:
             return read(folder / name, like)
         except CheckpointError as damaged:
-            warnings.warn(f"{damaged}; trying the one before", stacklevel=2)
+            warnings.warn(f"{damaged}; it is put aside as {name + DAMAGED}, the one before is tried", stacklevel=2)
+            (folder / name).rename(folder / (name + DAMAGED))
     if found:
         raise CheckpointError(f"none of the checkpoints in {folder} can be read: {', '.join(found)}")
     return None
@@ -87,7 +91,11 @@ def read(path: Path, like: Any) -> Restored:
     """Read one checkpoint, and make sure it is what was saved."""
     try:
         notes = json.loads((path / NOTES).read_text())
-        shapes = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in jax.eval_shape(plain_arrays, like)]
+        here = jax.sharding.SingleDeviceSharding(jax.devices()[0])  # wherever it was saved
+        shapes = [
+            jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=here)
+            for array in jax.eval_shape(plain_arrays, like)
+        ]
         with ocp.StandardCheckpointer() as checkpointer:
             arrays = checkpointer.restore((path / STATE).absolute(), shapes)
         state = from_plain_arrays(like, arrays)

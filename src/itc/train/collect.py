@@ -94,7 +94,8 @@ def read(tally: Tally, spec: EnvSpec) -> dict[str, float]:
     found = {"episodes": float(tally.episodes)}
     if recent:
         found["return"] = float(tally.recent_returns.sum()) / recent
-        found["return_percent"] = 100 * found["return"] / spec.return_scale
+        if spec.achievements:  # elsewhere nobody says what 100 % would be
+            found["return_percent"] = 100 * found["return"] / spec.return_scale
     if spec.achievements and int(tally.episodes):
         rates = jnp.asarray(tally.achieved, jnp.float32) / tally.episodes.astype(jnp.float32)
         found["score"] = score(rates)

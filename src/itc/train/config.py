@@ -38,6 +38,7 @@ class Compat:
 
     leaky_gae: bool = False  # advantages pass through episode ends
     burn_in_reset: bool = False  # the memory is cleared by the same step's end, one frame too early, during burn-in
+    copy_after_done: bool = False  # tokens are copied across the end of a dreamed episode
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,11 @@ class TrainConfig:
                 f"{collect.lanes} lanes × {collect.steps} steps = {self.interactions_per_iteration}"
             )
         slots = collect.replay_frames // collect.lanes
+        if slots < collect.steps:
+            raise ValueError(
+                f"collect.replay_frames {collect.replay_frames} hold {slots} steps per lane, less than the "
+                f"collect.steps {collect.steps} of one iteration"
+            )
         window = max(blocks, imagine.burn_in) + 1
         if min(slots, collect.steps) < window:
             raise ValueError(

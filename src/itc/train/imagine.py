@@ -42,6 +42,7 @@ class WorldModelEnv(eqx.Module):
     spec: EnvSpec = eqx.field(static=True)
     decoder: DecodeConfig = eqx.field(static=True)
     bucket: int = eqx.field(static=True)  # how many codes to compute with; at least those in use
+    copy_after_done: bool = eqx.field(static=True, default=False)  # as the authors' code does, by mistake
 
     def start(
         self, key: Array, frames: UInt8[Array, "b context H W c"], actions: Int[Array, "b past"]
@@ -71,7 +72,7 @@ class WorldModelEnv(eqx.Module):
             key=token_key,
             codes=jnp.minimum(self.codebook.size, self.bucket),
             copyable=self.spec.copyable,
-            done=done,
+            done=None if self.copy_after_done else done,
         )
         outcome = DreamStep(
             frame=patches.decode(self.codebook, decoded.tokens, self.spec.grid),

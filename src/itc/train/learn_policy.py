@@ -83,13 +83,14 @@ def learn_policy(
             judgement, some.actions, some.log_probability, some.advantage, target, config, entropy_coefficient
         )
 
-    def add(total, some: Lessons):
-        return jax.tree.map(jnp.add, total, jax.grad(loss, has_aux=True)(state.network, some)), None
+    def add(total: ActorCritic, some: Lessons):
+        gradient, metrics = jax.grad(loss, has_aux=True)(state.network, some)
+        return jax.tree.map(jnp.add, total, gradient), metrics
 
-    groups = _split(lessons, accumulate)
-    first = jax.grad(loss, has_aux=True)(state.network, jax.tree.map(lambda leaf: leaf[0], groups))
-    total, _ = lax.scan(add, first, jax.tree.map(lambda leaf: leaf[1:], groups))
-    gradient, metrics = jax.tree.map(lambda leaf: leaf / accumulate, total)
+    nothing = jax.tree.map(jnp.zeros_like, state.network)
+    total, by_group = lax.scan(add, nothing, _split(lessons, accumulate))
+    gradient = jax.tree.map(lambda leaf: leaf / accumulate, total)
+    metrics = jax.tree.map(jnp.mean, by_group)
     with foreign_rules():
         updates, optimiser = _optimiser(config).update(gradient, state.optimiser)
         metrics["gradient_norm"] = optax.tree.norm(gradient)

@@ -1,4 +1,4 @@
-"""Grow the codebook from what was seen lately."""
+"""Grow the codebook from what is remembered."""
 
 from dataclasses import dataclass
 

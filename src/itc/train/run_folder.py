@@ -5,6 +5,7 @@ import json
 import platform
 import types
 import typing
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -37,16 +38,19 @@ class RunFolder:
     def write_config(self, config: TrainConfig, preset: str, seed: int) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
         resolved = {"preset": preset, "seed": seed, "config": dataclasses.asdict(config)}
-        (self.path / CONFIG).write_text(json.dumps(resolved, indent=1) + "\n")
-        (self.path / VERSIONS).write_text(json.dumps(versions(), indent=1) + "\n")
+        _replace(self.path / CONFIG, json.dumps(resolved, indent=1) + "\n")
+        _replace(self.path / VERSIONS, json.dumps(versions(), indent=1) + "\n")
 
     def read_config(self) -> tuple[TrainConfig, str, int]:
         """Config, name of the preset, seed."""
         file = self.path / CONFIG
         if not file.is_file():
             raise RunError(f"{self.path} is not a run folder: it has no {CONFIG}")
-        saved = json.loads(file.read_text())
-        return from_dict(TrainConfig, saved["config"]), saved["preset"], saved["seed"]
+        try:
+            saved = json.loads(file.read_text())
+            return from_dict(TrainConfig, saved["config"]), saved["preset"], saved["seed"]
+        except (ValueError, KeyError, TypeError) as problem:
+            raise RunError(f"{file} cannot be read: {problem}") from problem
 
     def check_same(self, config: TrainConfig, seed: int) -> None:
         """Stop if the folder holds a run that was set up differently, and name the first differences."""
@@ -69,18 +73,28 @@ class RunFolder:
     def read_metrics(self) -> list[dict[str, Any]]:
         if not self.metrics.is_file():
             return []
-        lines = self.metrics.read_text().splitlines()
-        return [json.loads(line) for line in lines if line.endswith("}")]
+        found = []
+        for line in self.metrics.read_text().splitlines():
+            with suppress(json.JSONDecodeError):  # a line that was being written when the run was killed
+                found.append(json.loads(line))
+        return found
 
     def forget_metrics_from(self, iteration: int) -> None:
         """Drop lines of iterations that will be done again."""
         kept = [line for line in self.read_metrics() if line["iteration"] <= iteration]
-        self.metrics.write_text("".join(json.dumps(line) + "\n" for line in kept))
+        _replace(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
 
     def append_metrics(self, line: dict[str, Any]) -> None:
         with self.metrics.open("a") as file:
             file.write(json.dumps(line) + "\n")
             file.flush()
+
+
+def _replace(file: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    unfinished = file.with_name(file.name + ".unfinished")
+    unfinished.write_text(text)
+    unfinished.replace(file)
 
 
 def versions() -> dict[str, str]:

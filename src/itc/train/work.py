@@ -128,7 +128,12 @@ def _learn_in_dreams(
     env: Environment, config: TrainConfig, updates: int, state: TrainState, key: Array
 ) -> tuple[TrainState, Metrics]:
     world = WorldModelEnv(
-        state.world_model.model, state.codebook, env.spec, config.decode_config, _bucket(config, state.codebook)
+        state.world_model.model,
+        state.codebook,
+        env.spec,
+        config.decode_config,
+        _bucket(config, state.codebook),
+        config.compat.copy_after_done,
     )
     policy, metrics = _improved_in_dreams(state.policy, world, state.memory, key, updates, config)
     return state._replace(policy=policy), metrics

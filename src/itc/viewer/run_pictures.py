@@ -39,7 +39,7 @@ def draw_dreams(run: Run) -> Path:
     return path
 
 
-def draw_curve(folder: RunFolder, title: str, warm_up: int) -> Path | None:
+def draw_curve(folder: RunFolder, title: str, warm_up: int | None) -> Path | None:
     """Return over interactions, with a line where imagination begins; None while no episode has ended."""
     import matplotlib
 
@@ -51,7 +51,7 @@ def draw_curve(folder: RunFolder, title: str, warm_up: int) -> Path | None:
         return None
     figure, axis = plt.subplots(figsize=(6.4, 3.6))
     axis.plot([line["interactions"] for line in lines], [line["return"] for line in lines], color="#2b6cb0")
-    if warm_up < lines[-1]["interactions"]:
+    if warm_up is not None and warm_up < lines[-1]["interactions"]:
         axis.axvline(warm_up, color="#999", linestyle="--", linewidth=1)
         axis.annotate(" imagination begins", (warm_up, axis.get_ylim()[1]), va="top", fontsize=8, color="#666")
     axis.set_xlabel("interactions with the real game")

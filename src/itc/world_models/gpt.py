@@ -35,7 +35,7 @@ class WorldModelConfig:
     embedding: int = 128
     hidden: int = 512
     dropout: float = 0.1
-    rotary: Literal["none", "1d", "3d"] = "3d"
+    rotary: Literal["none", "1d", "3d"] = "3d"  # "none": earlier blocks are seen, but not in which order
     absolute: bool = True  # a learned embedding per slot of a block
     weight_scale: float = 0.02  # standard deviation of initial weights; small models learn sooner from 1/√embedding
 
@@ -44,6 +44,9 @@ class WorldModelConfig:
             raise ValueError(
                 f"embedding {self.embedding} over {self.heads} heads must leave each a multiple of 8 numbers to rotate"
             )
+        for name in ("codes", "blocks", "layers", "heads", "embedding", "hidden"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
         if not self.weight_scale > 0:
