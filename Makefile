@@ -14,7 +14,8 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 run: $(READY)
-	$(BIN)/itc demo
+	$(BIN)/itc train minatar/breakout/quick
+	$(BIN)/itc evaluate runs/minatar-breakout-quick-0
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 -m 'not slow'
