@@ -101,7 +101,7 @@ def _train(run, env, config, preset: str, seed: int, arguments: TrainArguments, 
         state = state._replace(policy=state.policy._replace(network=load(teacher).policy))
     begun = int(state.iteration)
     deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
-    with screen(config, preset, run, versions(), begun) as view, _stop_signals() as stop:
+    with screen(config, preset, run, versions(), begun, deadline) as view, _stop_signals() as stop:
         watchers = [view, *loggers(run, begun, arguments.log)]
 
         def should_stop() -> bool:

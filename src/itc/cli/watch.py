@@ -18,31 +18,41 @@ from itc.train.run_folder import RunFolder, flat
 
 @contextmanager
 def screen(
-    config: TrainConfig, preset: str, run: RunFolder, versions: dict[str, str], begun: int
+    config: TrainConfig, preset: str, run: RunFolder, versions: dict[str, str], begun: int, deadline: float | None
 ) -> Generator["Screen"]:
-    """A live view on a terminal, plain lines elsewhere."""
+    """A live view on a terminal, plain lines elsewhere; the deadline, if there is one, is of `time.monotonic`."""
     console = Console()
     told = " · ".join(f"{name} {version}" for name, version in versions.items() if name != "device")
     console.print(f"{preset or 'run'} on {versions['device']} · {told}", soft_wrap=True)
     where = "starting" if begun == 0 else f"going on after iteration {begun}"
+    many = f"{config.iterations} iterations" if deadline is None else f"{deadline - time.monotonic():.0f} s"
     console.print(
-        f"{where}: {config.iterations} iterations of {config.interactions_per_iteration:,} interactions, "
+        f"{where}: {many}, {config.interactions_per_iteration:,} interactions in each iteration, "
         f"decoder {config.decoder}; everything goes to {run.path}",
         soft_wrap=True,
     )
     columns = (TextColumn("{task.fields[name]}"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
                TimeRemainingColumn())  # fmt: skip
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        yield Screen(console, progress, config, run, begun)
+        yield Screen(console, progress, config, run, begun, deadline)
 
 
 class Screen:
     """Tells a person."""
 
-    def __init__(self, console: Console, progress: Progress, config: TrainConfig, run: RunFolder, begun: int):
+    def __init__(
+        self,
+        console: Console,
+        progress: Progress,
+        config: TrainConfig,
+        run: RunFolder,
+        begun: int,
+        deadline: float | None,
+    ):
         self.console, self.config, self.run, self.progress = console, config, run, progress
-        self.started, self.begun = time.monotonic(), begun
-        self.whole = progress.add_task("compiling …", total=config.iterations, completed=begun, name="training")
+        self.started, self.begun, self.deadline = time.monotonic(), begun, deadline
+        total = config.iterations if deadline is None else None  # None: nobody knows how many will fit
+        self.whole = progress.add_task("compiling …", total=total, completed=begun, name="training")
         self.phase = progress.add_task("", total=1, name="iteration")
 
     def on_part(self, phase: str, done: int, of: int, metrics: dict[str, float]) -> None:
@@ -53,15 +63,18 @@ class Screen:
         seconds = time.monotonic() - self.started
         speed = (line["iteration"] - self.begun) * self.config.interactions_per_iteration / seconds
         left = (self.config.interactions - line["interactions"]) / speed
+        if self.deadline is not None:
+            left = min(left, self.deadline - time.monotonic())
         said = [f"{line['interactions']:,} interactions"]
         for name, form in (("return", "return {:.2f}"), ("score", "score {:.2f} %"),
                            ("world_model/token_loss", "token loss {:.3f}"), ("dreams/reward", "dreamed reward {:.3f}"),
                            ("codes", "{} codes")):  # fmt: skip
             if name in line:
                 said.append(form.format(line[name]))
-        said += [f"{speed:,.0f}/s", f"{left / 60:.0f} min left"]
+        said += [f"{speed:,.0f}/s", f"{max(0, left) / 60:.1f} min left"]
         self.progress.update(self.whole, completed=line["iteration"], description=" · ".join(said[:4]))
-        self.console.print(f"{line['iteration']:4d}/{self.config.iterations}  {' · '.join(said)}", soft_wrap=True)
+        of = "" if self.deadline is not None else f"/{self.config.iterations}"
+        self.console.print(f"{line['iteration']:4d}{of}  {' · '.join(said)}", soft_wrap=True)
 
     def on_save(self, saved: Saved) -> None:
         self.console.print(f"saved {saved.path.name}: {saved.megabytes:,.0f} MB in {saved.seconds:.1f} s")
