@@ -1,24 +1,22 @@
 """A finished or running training run, as a value: its policy, its world model, its dreams."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jax
-from jax import Array, random
+from jax import Array
 
-from itc import replay
 from itc.decoding.config import PRESETS, DecodeConfig
 from itc.envs.base import Environment
 from itc.envs.registry import make
 from itc.policies.conv_gru import ActorCritic
 from itc.tokenizers import patches
 from itc.train import checkpoint
-from itc.train.collect import sampling_policy
 from itc.train.config import TrainConfig
-from itc.train.imagine import WorldModelEnv, imagine
+from itc.train.imagine import WorldModelEnv
 from itc.train.run_folder import RunError, RunFolder
 from itc.train.state import TrainState, shape_of_state
-from itc.train.work import burn_in
+from itc.train.work import dream_of_play
 from itc.types import Rollout
 from itc.world_models.gpt import WorldModel
 
@@ -53,25 +51,18 @@ class Run:
             if config not in PRESETS:
                 raise ValueError(f"unknown decoder {config!r}; known: {', '.join(PRESETS)}")
             config = PRESETS[config]
-        bucket = patches.bucket_of(int(self.codebook.size), len(self.codebook.patches))
-        return WorldModelEnv(self.world_model, self.codebook, self.env.spec, config, bucket)
+        return WorldModelEnv(self.world_model, self.codebook, self.env.spec, config, self.codebook.bucket)
 
     def imagine(
         self, key: Array, lanes: int = 1, steps: int | None = None, decoder: str | DecodeConfig | None = None
     ) -> Rollout:
         """Dreams of the policy at play, from moments out of the replay memory."""
         steps = self.config.imagine.steps if steps is None else steps
-        sample_key, dream_key = random.split(key)
-        window = replay.sample(self.state.memory, sample_key, lanes, self.config.imagine.burn_in + 1)
-        memory, first = burn_in(self.policy, window, released=False)
-        start, no_actions = window["frame"][:, -1:], window["action"][:, :0]
-        _, dream = _imagine(self.world(decoder), dream_key, start, no_actions, self.policy, memory, steps, first)
-        return dream
+        config = replace(self.config.imagine, lanes=lanes, steps=steps)
+        return _dream(self.world(decoder), self.policy, self.state.memory, key, config).rollout
 
 
-@jax.jit(static_argnums=6)
-def _imagine(world, key, frames, actions, network, memory, steps: int, first):
-    return imagine(world, key, frames, actions, sampling_policy(network), memory, steps, first)
+_dream = jax.jit(dream_of_play, static_argnums=4)
 
 
 def load(path: str | Path) -> Run:

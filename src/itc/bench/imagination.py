@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +11,8 @@ from jaxtyping import Float32, Int32
 from itc.bench.measure import Record, Target, bytes_needed, interleave, memory_record, ratio_record, time_record
 from itc.decoding.api import decode
 from itc.decoding.config import PRESETS, DecodeConfig
-from itc.world_models.gpt import Cache, WorldModel
+from itc.train.imagine import DreamState
+from itc.world_models.gpt import WorldModel
 
 SEQUENCES, STEPS = 48, 20
 
@@ -32,12 +32,6 @@ DREAMS = (Dream("MinAtar", (5, 5), 6, 64, "paper-minatar"), Dream("Craftax-class
 PAPER_TARGET = Target("<=", 1.03)  # against our own sampling
 CONSERVING_TARGET = Target("<=", 1.0)  # against sampling with a Gumbel number per code
 PLAIN = "sample with plain Gumbel noise"
-
-
-class Asleep(NamedTuple):
-    cache: Cache
-    tokens: Int32[Array, "b n"]
-    key: Array
 
 
 # (key, logits, previous tokens) → tokens
@@ -78,13 +72,13 @@ def _compile(model: WorldModel, dream: Dream, choose: Chooser) -> tuple[Callable
 
     @jax.jit
     def run(model: WorldModel, tokens, actions, key):
-        def step(state: Asleep, action):
+        def step(state: DreamState, action):
             key, choice_key = random.split(state.key)
             cache, prediction = model.step(state.cache, state.tokens, action, dream.bucket)
             tokens = choose(choice_key, prediction.tokens, state.tokens)
-            return Asleep(cache, tokens, key), tokens
+            return DreamState(cache, tokens, key), tokens
 
-        return lax.scan(step, Asleep(model.empty_cache(SEQUENCES), tokens, key), actions)[1]
+        return lax.scan(step, DreamState(model.empty_cache(SEQUENCES), tokens, key), actions)[1]
 
     arguments = (model, tokens, actions, dream_key)
     compiled = run.lower(*arguments).compile()

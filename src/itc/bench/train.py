@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import random
 
-from itc.bench.measure import Record, Target, bytes_needed, limit_record, time_record
+from itc.bench.measure import Record, Target, bytes_needed, interleave, limit_record, time_record
 from itc.envs.base import Environment
 from itc.envs.registry import make
 from itc.extras import require
@@ -97,13 +97,7 @@ def _paper() -> Iterator[Record]:
 
 
 def _time(run: Callable[[], object]) -> float:
-    jax.block_until_ready(run())
-    seconds = []
-    for _ in range(REPETITIONS):
-        started = time.perf_counter()
-        jax.block_until_ready(run())
-        seconds.append(time.perf_counter() - started)
-    return float(np.median(seconds))
+    return float(np.median(interleave({"it": run}, REPETITIONS, jax.block_until_ready)["it"]))
 
 
 def _grow_once(env: Environment, config: TrainConfig, state: TrainState) -> TrainState:
@@ -121,7 +115,7 @@ def _policy_update(policy: PolicyState, lessons: Lessons, config: TrainConfig) -
 
 
 def _world_model_update(state: TrainState, config: TrainConfig) -> tuple[float, int]:
-    bucket = work._bucket(config, state.codebook)
+    bucket = state.codebook.bucket
     kept = [jax.tree.map(jnp.copy, state.world_model)]
     arguments = (state.memory, state.codebook, state.key)
     compiled = work._updated_world_model.lower(kept[0], *arguments, 1, bucket, config).compile()
@@ -135,7 +129,7 @@ def _world_model_update(state: TrainState, config: TrainConfig) -> tuple[float, 
 
 def _dream(env: Environment, config: TrainConfig, state: TrainState) -> tuple[float, int]:
     """A dream and the policy update that follows it."""
-    bucket = work._bucket(config, state.codebook)
+    bucket = state.codebook.bucket
     world = work.WorldModelEnv(state.world_model.model, state.codebook, env.spec, config.decode_config, bucket)
     kept = [jax.tree.map(jnp.copy, state.policy)]
     compiled = work._improved_in_dreams.lower(kept[0], world, state.memory, state.key, 1, config).compile()

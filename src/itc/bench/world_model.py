@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array, random
@@ -20,7 +19,6 @@ from itc.bench.measure import (
     ratio_record,
     time_record,
 )
-from itc.extras import foreign_rules
 from itc.train.learn_world_model import (
     Experience,
     WorldModelLearning,
@@ -28,6 +26,7 @@ from itc.train.learn_world_model import (
     learn_world_model,
     new_world_model_state,
 )
+from itc.train.optimise import begin_optimising, follow_gradient
 from itc.world_models.attention import split_heads
 from itc.world_models.gpt import WorldModel
 from itc.world_models.losses import REWARD_THRESHOLD, cross_entropy
@@ -44,8 +43,8 @@ class Size:
     actions: int
     codes_in_use: int
     bucket: int
-    slice: int
-    target: Target
+    slice: int = SEQUENCES
+    target: Target | None = None
 
 
 SIZES = (
@@ -53,7 +52,7 @@ SIZES = (
     Size("Craftax-classic", (9, 9), 17, 500, 512, 2, Target(">=", 4.0)),
 )
 # Looked at for its memory only: an update takes long.
-LARGEST = Size("Craftax", (13, 11), 43, 4096, 4096, 0, Target(">=", 1.0))
+LARGEST = Size("Craftax", (13, 11), 43, 4096, 4096)
 MATRIX = 2048  # rows and columns of the product that tells the machine's peak
 
 
@@ -131,11 +130,10 @@ def _plain(model: WorldModel, experience: Experience) -> Callable:
     @partial(jax.jit, donate_argnums=(0, 1))
     def update(model, state):
         loss, gradient = jax.value_and_grad(plain_loss)(model, experience, random.key(0))
-        with foreign_rules():
-            updates, state = optimiser.update(gradient, state)
-        return eqx.apply_updates(model, updates), state, loss
+        model, state, _ = follow_gradient(optimiser, state, model, gradient)
+        return model, state, loss
 
-    kept = [jax.tree.map(jnp.copy, model), optimiser.init(eqx.filter(model, eqx.is_array))]
+    kept = [jax.tree.map(jnp.copy, model), begin_optimising(optimiser, model)]
 
     def run():
         *kept[:], loss = update(*kept)

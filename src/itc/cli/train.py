@@ -14,7 +14,16 @@ from typing import Annotated, Literal
 
 import tyro
 
+from itc.cli.watch import loggers, screen
+from itc.compilation import keep_compiled
+from itc.envs.base import Environment
+from itc.envs.registry import make
+from itc.presets import find
+from itc.runs import Run, load
+from itc.train import checkpoint, loop
 from itc.train.config import TrainConfig
+from itc.train.run_folder import RunError, RunFolder, versions
+from itc.viewer.run_pictures import draw_curve, draw_dreams
 
 
 @dataclass(frozen=True)
@@ -34,8 +43,6 @@ class TrainArguments:
 
 def train(arguments: list[str]) -> None:
     """What `itc train …` does with the words after it; the preset, if there is one, is the first."""
-    from itc.presets import find
-
     named = bool(arguments) and not arguments[0].startswith("-")
     try:
         config = find(arguments[0]).config if named else TrainConfig()
@@ -52,14 +59,10 @@ def train(arguments: list[str]) -> None:
     start(chosen)
 
 
-def start(arguments: TrainArguments, teacher: Path | None = None) -> None:
+def start(arguments: TrainArguments, teacher: Path | None = None) -> Run:
     """Set up, or pick up, a run, and train; a new one starts with the teacher's policy, if there is one."""
-    from itc.envs.registry import make
-    from itc.train import checkpoint, loop
-    from itc.train.run_folder import RunError, RunFolder
-
     try:
-        run, config, preset, seed = _settings(arguments, RunFolder)
+        run, config, preset, seed = _settings(arguments)
         env = make(config.env)
         if checkpoint.names(run.checkpoints):
             run.check_same(config, seed)
@@ -67,12 +70,12 @@ def start(arguments: TrainArguments, teacher: Path | None = None) -> None:
     except (RunError, ValueError, OSError) as problem:
         sys.exit(f"itc train: {problem}")
     try:
-        _train(run, env, config, preset, seed, arguments, teacher)
+        return _train(run, env, config, preset, seed, arguments, teacher)
     except (RunError, checkpoint.CheckpointError, loop.NotANumber, OSError) as problem:
         sys.exit(f"itc train: {problem}")
 
 
-def _settings(arguments: TrainArguments, RunFolder):
+def _settings(arguments: TrainArguments) -> tuple[RunFolder, TrainConfig, str, int]:
     """Where to run, and with what: as given, or as the run to resume was set up."""
     if arguments.resume is not None:
         run = RunFolder(arguments.resume)
@@ -87,14 +90,15 @@ def _settings(arguments: TrainArguments, RunFolder):
     return run, config, preset, seed
 
 
-def _train(run, env, config, preset: str, seed: int, arguments: TrainArguments, teacher: Path | None) -> None:
-    from itc.cli.watch import loggers, screen
-    from itc.compilation import keep_compiled
-    from itc.runs import Run, load
-    from itc.train import loop
-    from itc.train.run_folder import versions
-    from itc.viewer.run_pictures import draw_curve, draw_dreams
-
+def _train(
+    run: RunFolder,
+    env: Environment,
+    config: TrainConfig,
+    preset: str,
+    seed: int,
+    arguments: TrainArguments,
+    teacher: Path | None,
+) -> Run:
     keep_compiled()
     state, notes = loop.begin_or_resume(run, env, config, seed)
     if teacher is not None and not notes:
@@ -122,8 +126,9 @@ def _train(run, env, config, preset: str, seed: int, arguments: TrainArguments, 
         sys.exit(128 + stop.signal)
     begins = config.imagine.warm_up if config.imagine.updates else None
     curve = draw_curve(run, preset, begins) if config.learn_policy else None
-    dreams = draw_dreams(Run(run.path, preset, seed, config, env, state)) if int(state.codebook.size) else None
-    view.farewell(curve, dreams)
+    trained = Run(run.path, preset, seed, config, env, state)
+    view.farewell(curve, draw_dreams(trained) if int(state.codebook.size) else None)
+    return trained
 
 
 class _Stop:

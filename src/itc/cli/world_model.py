@@ -4,9 +4,12 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
+
+if TYPE_CHECKING:
+    from itc.runs import Run
 
 
 def world_model(
@@ -40,8 +43,8 @@ def world_model(
         sys.exit(f"itc world-model: {problem}")
     folder = run or Path("runs") / f"world-model-{env.replace('/', '-')}"
     name = f"world model of {env}, {preset}"
-    start(TrainArguments(preset=name, run=folder, seed=seed, minutes=minutes, config=config), teacher=policy)
-    _measure(folder)
+    arguments = TrainArguments(preset=name, run=folder, seed=seed, minutes=minutes, config=config)
+    _measure(start(arguments, teacher=policy))
 
 
 def _config(env: str, preset: str, policy: Path | None):
@@ -67,19 +70,17 @@ def _config(env: str, preset: str, policy: Path | None):
     return dataclasses.replace(config, policy=smallest, interactions=10**9)
 
 
-def _measure(folder: Path) -> None:
+def _measure(run: "Run") -> None:
     """One step ahead on worlds of another seed."""
     from jax import random
 
     from itc.evaluate.one_step import one_step_accuracy
-    from itc.runs import load
     from itc.viewer.run_pictures import HELD_OUT
 
-    run = load(folder)
     if not int(run.codebook.size):
         sys.exit("itc world-model: stopped before anything was learned; the same command goes on")
     accuracy = one_step_accuracy(run.env, run.world_model, run.codebook, random.key(run.seed + HELD_OUT))
-    (folder / "accuracy.json").write_text(json.dumps(accuracy._asdict(), indent=1) + "\n")
+    (run.path / "accuracy.json").write_text(json.dumps(accuracy._asdict(), indent=1) + "\n")
     said = f"On new worlds, one step ahead: {accuracy.tokens:.2%} of tokens, {accuracy.frames:.1%} of frames right"
     if accuracy.settled is not None:
         said += f"; {accuracy.settled:.2%} of the tokens that were certain"

@@ -26,12 +26,11 @@ def one_step_accuracy(
 ) -> OneStepAccuracy:
     """Play windows of the model's length at random in new worlds, and predict each next frame from those before."""
     blocks = model.config.blocks
-    bucket = patches.bucket_of(int(codebook.size), len(codebook.patches))
     right, whole, certain = [], [], []
     for window in range(windows):
         frames, actions, same_episode, settled = _play(env, random.fold_in(key, window), lanes, blocks)
         tokens = patches.encode(codebook, frames.reshape(-1, *env.spec.frame_shape)).reshape(lanes, blocks + 1, -1)
-        predicted = _predict(model, tokens[:, :-1], actions, bucket).tokens
+        predicted = _predict(model, tokens[:, :-1], actions, codebook.bucket).tokens
         hit = np.asarray(predicted.argmax(axis=-1) == tokens[:, 1:])[np.asarray(same_episode)]
         right.append(hit.ravel())
         whole.append(hit.all(axis=-1))

@@ -67,6 +67,11 @@ class Codebook(NamedTuple):
     size: Int32[Array, ""]  # codes in use
 
     @property
+    def bucket(self) -> int:
+        """How many codes to compute with today. Asks for the size, so it is not for compiled functions."""
+        return bucket_of(int(self.size), len(self.patches))
+
+    @property
     def full(self) -> Bool[Array, ""]:
         """No room is left: patches that are far from every code get the nearest one all the same."""
         return self.size == len(self.patches)

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
@@ -10,11 +9,11 @@ from jax import Array, lax
 from jaxtyping import Bool, Float32, Int, UInt8
 
 from itc.envs.rollout import Play
-from itc.extras import foreign_rules
 from itc.policies.conv_gru import ActorCritic
 from itc.policies.losses import PPOConfig, ppo_loss
 from itc.policies.returns import ReturnNormaliser, advantages, new_return_normaliser
 from itc.train.collect import ends_of
+from itc.train.optimise import begin_optimising, clipped_adam, follow_gradient
 from itc.types import Rollout
 
 Metrics = dict[str, Float32[Array, ""]]
@@ -41,13 +40,11 @@ class Lessons(NamedTuple):
 
 
 def new_policy_state(network: ActorCritic, config: PPOConfig) -> PolicyState:
-    return PolicyState(network, _optimiser(config).init(eqx.filter(network, eqx.is_array)), new_return_normaliser())
+    return PolicyState(network, begin_optimising(_optimiser(config), network), new_return_normaliser())
 
 
 def _optimiser(config: PPOConfig) -> optax.GradientTransformation:
-    return optax.chain(
-        optax.clip_by_global_norm(config.max_gradient_norm), optax.adam(config.learning_rate, eps=config.adam_epsilon)
-    )
+    return clipped_adam(config.learning_rate, config.max_gradient_norm, config.adam_epsilon)
 
 
 def lessons_of(
@@ -91,10 +88,10 @@ def learn_policy(
     total, by_group = lax.scan(add, nothing, _split(lessons, accumulate))
     gradient = jax.tree.map(lambda leaf: leaf / accumulate, total)
     metrics = jax.tree.map(jnp.mean, by_group)
-    with foreign_rules():
-        updates, optimiser = _optimiser(config).update(gradient, state.optimiser)
-        metrics["gradient_norm"] = optax.tree.norm(gradient)
-    return PolicyState(eqx.apply_updates(state.network, updates), optimiser, normaliser), metrics
+    network, optimiser, metrics["gradient_norm"] = follow_gradient(
+        _optimiser(config), state.optimiser, state.network, gradient
+    )
+    return PolicyState(network, optimiser, normaliser), metrics
 
 
 def learn_policy_in_epochs(

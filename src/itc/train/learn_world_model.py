@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
 from jaxtyping import Bool, Float32, Int, Int32
 
-from itc.extras import foreign_rules
+from itc.train.optimise import begin_optimising, clipped_adam, follow_gradient
 from itc.world_models.gpt import UNKNOWN_CODE_BIAS, WorldModel
 from itc.world_models.losses import world_model_loss
 
@@ -35,9 +34,7 @@ class WorldModelLearning:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
     def optimiser(self) -> optax.GradientTransformation:
-        return optax.chain(
-            optax.clip_by_global_norm(self.max_gradient_norm), optax.adam(self.learning_rate, eps=self.adam_epsilon)
-        )
+        return clipped_adam(self.learning_rate, self.max_gradient_norm, self.adam_epsilon)
 
 
 class Experience(NamedTuple):
@@ -58,7 +55,7 @@ class WorldModelState(NamedTuple):
 
 
 def new_world_model_state(model: WorldModel, learning: WorldModelLearning = WorldModelLearning()) -> WorldModelState:
-    return WorldModelState(model, learning.optimiser().init(eqx.filter(model, eqx.is_array)), jnp.zeros((), jnp.int32))
+    return WorldModelState(model, begin_optimising(learning.optimiser(), model), jnp.zeros((), jnp.int32))
 
 
 @partial(jax.jit, static_argnames=("bucket", "learning"), donate_argnames="state")
@@ -76,10 +73,8 @@ def learn_world_model(
     gradient, metrics = jax.grad(
         lambda model: world_model_loss(model, *experience, bucket, key, *coefficients), has_aux=True
     )(model)
-    with foreign_rules():
-        updates, optimiser = learning.optimiser().update(gradient, state.optimiser)
-        metrics["gradient_norm"] = optax.tree.norm(gradient)
-    return WorldModelState(eqx.apply_updates(model, updates), optimiser, jnp.maximum(codes, state.known_codes)), metrics
+    model, optimiser, metrics["gradient_norm"] = follow_gradient(learning.optimiser(), state.optimiser, model, gradient)
+    return WorldModelState(model, optimiser, jnp.maximum(codes, state.known_codes)), metrics
 
 
 def meet_codes(model: WorldModel, known: Int32[Array, ""], codes: Int32[Array, ""]) -> WorldModel:

@@ -10,17 +10,21 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax, random
+from jaxtyping import Float32
 
 from itc import replay
 from itc.envs.base import Environment
+from itc.envs.rollout import Play
+from itc.policies.conv_gru import ActorCritic
 from itc.tokenizers import patches
 from itc.train.collect import as_steps, collect, count, sampling_policy
-from itc.train.config import TrainConfig
+from itc.train.config import ImagineConfig, TrainConfig
 from itc.train.imagine import WorldModelEnv, imagine
 from itc.train.learn_policy import Metrics, PolicyState, learn_policy, learn_policy_in_epochs, lessons_of
 from itc.train.learn_tokenizer import learn_tokenizer
 from itc.train.learn_world_model import Experience, WorldModelState, learn_world_model
 from itc.train.state import TrainState
+from itc.types import Rollout
 
 # Updates that are compiled into one call, at most: long enough for the overhead, short enough to stop in between.
 UPDATES_PER_PART = 25
@@ -82,15 +86,10 @@ _grown = jax.jit(learn_tokenizer, static_argnums=(3, 4, 5, 6))
 
 
 def _learn_world_model(config: TrainConfig, updates: int, state: TrainState, key: Array) -> tuple[TrainState, Metrics]:
-    bucket = _bucket(config, state.codebook)
     world_model, metrics = _updated_world_model(
-        state.world_model, state.memory, state.codebook, key, updates, bucket, config
+        state.world_model, state.memory, state.codebook, key, updates, state.codebook.bucket, config
     )
     return state._replace(world_model=world_model), metrics
-
-
-def _bucket(config: TrainConfig, codebook: patches.Codebook) -> int:
-    return patches.bucket_of(int(codebook.size), config.tokenizer.codes)
 
 
 @partial(jax.jit, static_argnames=("updates", "bucket", "config"), donate_argnames="world_model")
@@ -132,7 +131,7 @@ def _learn_in_dreams(
         state.codebook,
         env.spec,
         config.decode_config,
-        _bucket(config, state.codebook),
+        state.codebook.bucket,
         config.compat.copy_after_done,
     )
     policy, metrics = _improved_in_dreams(state.policy, world, state.memory, key, updates, config)
@@ -144,12 +143,9 @@ def _improved_in_dreams(
     policy: PolicyState, world: WorldModelEnv, memory: replay.Replay, key: Array, updates: int, config: TrainConfig
 ) -> tuple[PolicyState, Metrics]:
     def update(policy: PolicyState, key: Array):
-        sample_key, dream_key = random.split(key)
-        window = replay.sample(memory, sample_key, config.imagine.lanes, config.imagine.burn_in + 1)
-        hidden, first = burn_in(policy.network, window, config.compat.burn_in_reset)
-        start, no_actions = window["frame"][:, -1:], window["action"][:, :0]
-        act = sampling_policy(policy.network)
-        after, dream = imagine(world, dream_key, start, no_actions, act, hidden, config.imagine.steps, first)
+        hidden, dream, after = dream_of_play(
+            world, policy.network, memory, key, config.imagine, config.compat.burn_in_reset
+        )
         lessons = lessons_of(policy, hidden, dream, after, config.ppo, config.compat.leaky_gae)
         policy, metrics = learn_policy(
             policy, lessons, config.ppo, config.ppo.imagined_entropy_coefficient, config.accumulate
@@ -163,6 +159,32 @@ def _improved_in_dreams(
 
     policy, metrics = lax.scan(update, policy, random.split(key, updates))
     return policy, jax.tree.map(jnp.mean, metrics)
+
+
+class DreamOfPlay(NamedTuple):
+    """A dream of the policy at play, and what it remembered when it fell asleep."""
+
+    memory: Float32[Array, "b m"]
+    rollout: Rollout
+    after: Play
+
+
+def dream_of_play(
+    world: WorldModelEnv,
+    network: ActorCritic,
+    memory: replay.Replay,
+    key: Array,
+    config: ImagineConfig,
+    released_burn_in: bool = False,
+) -> DreamOfPlay:
+    """Let the policy play on in the world model, from moments out of the replay memory."""
+    sample_key, dream_key = random.split(key)
+    window = replay.sample(memory, sample_key, config.lanes, config.burn_in + 1)
+    hidden, first = burn_in(network, window, released_burn_in)
+    start, no_actions = window["frame"][:, -1:], window["action"][:, :0]
+    act = sampling_policy(network)
+    after, dream = imagine(world, dream_key, start, no_actions, act, hidden, config.steps, first)
+    return DreamOfPlay(hidden, dream, after)
 
 
 def burn_in(network: Any, window: dict[str, Any], released: bool) -> tuple[Array, Array]:

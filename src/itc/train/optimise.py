@@ -1,0 +1,28 @@
+"""How everything here follows its gradient: Adam, after clipping."""
+
+from typing import Any
+
+import equinox as eqx
+import optax
+from jax import Array
+from jaxtyping import Float32
+
+from itc.extras import foreign_rules
+
+
+def clipped_adam(learning_rate: float, max_gradient_norm: float, epsilon: float) -> optax.GradientTransformation:
+    return optax.chain(optax.clip_by_global_norm(max_gradient_norm), optax.adam(learning_rate, eps=epsilon))
+
+
+def begin_optimising(optimiser: optax.GradientTransformation, model: Any) -> optax.OptState:
+    return optimiser.init(eqx.filter(model, eqx.is_array))
+
+
+def follow_gradient(
+    optimiser: optax.GradientTransformation, state: optax.OptState, model: Any, gradient: Any
+) -> tuple[Any, optax.OptState, Float32[Array, ""]]:
+    """The model one step on, the optimiser's state, and how long the gradient was before clipping."""
+    with foreign_rules():
+        updates, state = optimiser.update(gradient, state)
+        norm = optax.tree.norm(gradient)
+    return eqx.apply_updates(model, updates), state, norm
