@@ -12,6 +12,14 @@ def run(*arguments: str, **keywords):
     return subprocess.run([*ITC, *arguments], capture_output=True, text=True, timeout=300, **keywords)
 
 
+def assert_refused(arguments, words):
+    """The command fails with these words, and not with a traceback."""
+    finished = run(*arguments)
+    assert finished.returncode != 0
+    assert words in finished.stdout + finished.stderr
+    assert "Traceback" not in finished.stderr
+
+
 def test_demo_prints_every_decoder_and_draws(tmp_path):
     finished = run("demo", "--steps", "60", "--picture", str(tmp_path / "new" / "demo.png"))
     assert finished.returncode == 0, finished.stderr
@@ -27,10 +35,7 @@ def test_demo_prints_every_decoder_and_draws(tmp_path):
     (("bench", "sorting"), "decode"),
 ])  # fmt: skip
 def test_mistakes_are_answered_with_a_word(arguments, words):
-    finished = run(*arguments)
-    assert finished.returncode != 0
-    assert words in finished.stdout + finished.stderr
-    assert "Traceback" not in finished.stderr
+    assert_refused(arguments, words)
 
 
 def test_help_names_the_commands():

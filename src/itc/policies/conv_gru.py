@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from jax import Array, lax, random
 from jaxtyping import Bool, Float32, Int, UInt8
 
+from itc.layers import Linear, Normalise
 from itc.policies.encoders import Encoder, EncoderConfig
-from itc.policies.layers import GRU, Dense, Normalise
+from itc.policies.layers import GRU, dense
 from itc.types import EnvSpec
 
 ROOT_TWO = 2**0.5  # the gain of a layer in front of a ReLU
@@ -51,15 +52,15 @@ class Trunk(eqx.Module):
     """Everything of a head but its last layer."""
 
     norm_in: Normalise
-    widen: Dense
-    residuals: tuple[Dense, ...]
+    widen: Linear
+    residuals: tuple[Linear, ...]
     norm_out: Normalise
 
     def __init__(self, key: Array, inputs: int, hidden: int):
         keys = random.split(key, 3)
         self.norm_in, self.norm_out = Normalise(inputs), Normalise(hidden)
-        self.widen = Dense(keys[0], inputs, hidden, ROOT_TWO)
-        self.residuals = tuple(Dense(residual_key, hidden, hidden, SMALL) for residual_key in keys[1:])
+        self.widen = dense(keys[0], inputs, hidden, ROOT_TWO)
+        self.residuals = tuple(dense(residual_key, hidden, hidden, SMALL) for residual_key in keys[1:])
 
     def __call__(self, x: Float32[Array, "... i"]) -> Float32[Array, "... o"]:
         x = jax.nn.relu(self.widen(self.norm_in(x)))
@@ -73,12 +74,12 @@ class ActorCritic(eqx.Module):
 
     encoder: Encoder
     squeeze_norm: Normalise
-    squeeze: Dense
+    squeeze: Linear
     gru: GRU
     actor_trunk: Trunk
     critic_trunk: Trunk | None  # None where the trunk is shared
-    actor: Dense
-    critic: Dense
+    actor: Linear
+    critic: Linear
     config: PolicyConfig = eqx.field(static=True)
 
     def __init__(self, key: Array, spec: EnvSpec, config: PolicyConfig = PolicyConfig()):
@@ -86,13 +87,13 @@ class ActorCritic(eqx.Module):
         self.config = config
         self.encoder = Encoder(keys[0], spec.frame_shape, spec.frame_max, config.encoder)
         self.squeeze_norm = Normalise(self.encoder.size)
-        self.squeeze = Dense(keys[1], self.encoder.size, config.memory, ROOT_TWO)
+        self.squeeze = dense(keys[1], self.encoder.size, config.memory, ROOT_TWO)
         self.gru = GRU(keys[2], config.memory, config.memory)
         inputs = self.encoder.size + config.memory
         self.actor_trunk = Trunk(keys[3], inputs, config.hidden)
         self.critic_trunk = None if config.shared_trunk else Trunk(keys[4], inputs, config.hidden)
-        self.actor = Dense(keys[5], config.hidden, spec.num_actions, SMALL)
-        self.critic = Dense(keys[6], config.hidden, 1, 1.0)
+        self.actor = dense(keys[5], config.hidden, spec.num_actions, SMALL)
+        self.critic = dense(keys[6], config.hidden, 1, 1.0)
 
     def empty_memory(self, b: int) -> Float32[Array, "b m"]:
         return jnp.zeros((b, self.config.memory))

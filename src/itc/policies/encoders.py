@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jax import Array, random
 from jaxtyping import Float32, UInt8
 
-from itc.policies.layers import ACTIVATIONS, Conv3x3, Normalise, max_pool
+from itc.layers import Normalise
+from itc.policies.layers import ACTIVATIONS, Conv3x3, max_pool
 
 
 @dataclass(frozen=True)

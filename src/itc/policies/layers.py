@@ -9,22 +9,15 @@ import jax.numpy as jnp
 from jax import Array, lax, random
 from jaxtyping import Bool, Float32
 
+from itc.layers import Linear
+
 # Named so that a configuration can choose.
 ACTIVATIONS: dict[str, Callable] = {"relu": jax.nn.relu, "swish": jax.nn.swish}
 
 
-class Dense(eqx.Module):
-    """y = x·W + b, with W orthogonal at first."""
-
-    weight: Float32[Array, "i o"]
-    bias: Float32[Array, " o"]
-
-    def __init__(self, key: Array, inputs: int, outputs: int, scale: float):
-        self.weight = jax.nn.initializers.orthogonal(scale)(key, (inputs, outputs), jnp.float32)
-        self.bias = jnp.zeros(outputs)
-
-    def __call__(self, x: Float32[Array, "... i"]) -> Float32[Array, "... o"]:
-        return x @ self.weight + jnp.expand_dims(self.bias, tuple(range(x.ndim - 1)))
+def dense(key: Array, inputs: int, outputs: int, scale: float) -> Linear:
+    """A linear layer that is orthogonal at first."""
+    return Linear(jax.nn.initializers.orthogonal(scale)(key, (inputs, outputs), jnp.float32))
 
 
 class Conv3x3(eqx.Module):
@@ -73,28 +66,11 @@ def max_pool(x: Float32[Array, "b h w c"]) -> Float32[Array, "b h2 w2 c"]:
     )
 
 
-class Normalise(eqx.Module):
-    """Mean 0 and variance 1 over the given axes, then a learned scale and shift of the last."""
-
-    scale: Float32[Array, " c"]
-    shift: Float32[Array, " c"]
-    axes: tuple[int, ...] = eqx.field(static=True)
-
-    def __init__(self, size: int, axes: tuple[int, ...] = (-1,)):
-        self.scale, self.shift, self.axes = jnp.ones(size), jnp.zeros(size), axes
-
-    def __call__(self, x: Float32[Array, "... c"]) -> Float32[Array, "... c"]:
-        lead = tuple(range(x.ndim - 1))
-        centred = x - x.mean(axis=self.axes, keepdims=True)
-        spread = lax.rsqrt(jnp.square(centred).mean(axis=self.axes, keepdims=True) + 1e-5)
-        return centred * spread * jnp.expand_dims(self.scale, lead) + jnp.expand_dims(self.shift, lead)
-
-
 class GRU(eqx.Module):
     """A gated recurrent unit that forgets everything where an episode starts."""
 
-    from_input: Dense
-    from_memory: Dense
+    from_input: Linear
+    from_memory: Linear
 
     def __init__(self, key: Array, inputs: int, size: int):
         input_key, memory_key = random.split(key)
@@ -111,7 +87,7 @@ class GRU(eqx.Module):
         return (1 - update) * new + update * memory
 
 
-def _gates(key: Array, inputs: int, size: int) -> Dense:
+def _gates(key: Array, inputs: int, size: int) -> Linear:
     """Three layers side by side, each orthogonal on its own."""
-    gates = [Dense(gate_key, inputs, size, 1.0) for gate_key in random.split(key, 3)]
+    gates = [dense(gate_key, inputs, size, 1.0) for gate_key in random.split(key, 3)]
     return jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=-1), *gates)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import Array, lax, random
 from jaxtyping import Float32, Int, Int32
 
+from itc.layers import Linear, Normalise
 from itc.world_models.attention import Rotation, block_attention, cached_attention, split_heads
 from itc.world_models.dropout import dropout
 from itc.world_models.layout import Layout, rotary_angles
@@ -73,34 +74,9 @@ class Cache(NamedTuple):
     block: Int32[Array, ""]  # how many blocks have been seen
 
 
-class Linear(eqx.Module):
-    """y = x·W + b on the last axis."""
-
-    weight: Float32[Array, "i o"]
-    bias: Float32[Array, " o"]
-
-    def __init__(self, key: Array, inputs: int, outputs: int, scale: float):
-        self.weight = scale * random.normal(key, (inputs, outputs))
-        self.bias = jnp.zeros(outputs)
-
-    def __call__(self, x: Float32[Array, "... i"]) -> Float32[Array, "... o"]:
-        return x @ self.weight + jnp.expand_dims(self.bias, tuple(range(x.ndim - 1)))
-
-
-class Norm(eqx.Module):
-    """Layer normalisation of the last axis."""
-
-    scale: Float32[Array, " e"]
-    shift: Float32[Array, " e"]
-
-    def __init__(self, size: int):
-        self.scale, self.shift = jnp.ones(size), jnp.zeros(size)
-
-    def __call__(self, x: Float32[Array, "... e"]) -> Float32[Array, "... e"]:
-        lead = tuple(range(x.ndim - 1))
-        centred = x - x.mean(axis=-1, keepdims=True)
-        spread = lax.rsqrt(jnp.square(centred).mean(axis=-1, keepdims=True) + 1e-5)
-        return centred * spread * jnp.expand_dims(self.scale, lead) + jnp.expand_dims(self.shift, lead)
+def linear(key: Array, inputs: int, outputs: int, scale: float) -> Linear:
+    """A linear layer of small random weights."""
+    return Linear(scale * random.normal(key, (inputs, outputs)))
 
 
 class Head(eqx.Module):
@@ -111,7 +87,7 @@ class Head(eqx.Module):
 
     def __init__(self, key: Array, size: int, outputs: int, scale: float):
         inner_key, outer_key = random.split(key)
-        self.inner, self.outer = Linear(inner_key, size, size, scale), Linear(outer_key, size, outputs, scale)
+        self.inner, self.outer = linear(inner_key, size, size, scale), linear(outer_key, size, outputs, scale)
 
     def __call__(self, x: Float32[Array, "... e"], outputs: int | None = None) -> Float32[Array, "... k"]:
         """Only the first `outputs` are computed."""
@@ -122,21 +98,21 @@ class Head(eqx.Module):
 class Layer(eqx.Module):
     """Attention, then a feed-forward network, each normalised before and added to what came in."""
 
-    attention_norm: Norm
+    attention_norm: Normalise
     attention_in: Linear  # queries, keys and values side by side
     attention_out: Linear
-    feed_norm: Norm
+    feed_norm: Normalise
     feed_in: Linear
     feed_out: Linear
 
     def __init__(self, key: Array, config: WorldModelConfig):
         keys = random.split(key, 4)
         size, scale = config.embedding, config.weight_scale
-        self.attention_norm, self.feed_norm = Norm(size), Norm(size)
-        self.attention_in = Linear(keys[0], size, 3 * size, scale)
-        self.attention_out = Linear(keys[1], size, size, scale)
-        self.feed_in = Linear(keys[2], size, config.hidden, scale)
-        self.feed_out = Linear(keys[3], config.hidden, size, scale)
+        self.attention_norm, self.feed_norm = Normalise(size), Normalise(size)
+        self.attention_in = linear(keys[0], size, 3 * size, scale)
+        self.attention_out = linear(keys[1], size, size, scale)
+        self.feed_in = linear(keys[2], size, config.hidden, scale)
+        self.feed_out = linear(keys[3], config.hidden, size, scale)
 
     def project(self, x: Float32[Array, "*b s e"], heads: int) -> Float32[Array, "*b s 3 h d"]:
         """Queries, keys and values of each head, side by side."""
@@ -157,7 +133,7 @@ class WorldModel(eqx.Module):
     action_embedding: Float32[Array, "a e"]
     slot_embedding: Float32[Array, "s e"] | None
     layers: Layer  # the parameters of all layers, stacked
-    final_norm: Norm
+    final_norm: Normalise
     token_head: Head
     reward_head: Head
     done_head: Head
@@ -173,7 +149,7 @@ class WorldModel(eqx.Module):
         slots = EMBEDDING_SCALE * random.normal(keys[2], (self.layout.slots, size))
         self.slot_embedding = slots if config.absolute else None
         self.layers = jax.vmap(lambda layer_key: Layer(layer_key, config))(random.split(keys[3], config.layers))
-        self.final_norm = Norm(size)
+        self.final_norm = Normalise(size)
         token_head = Head(keys[4], size, config.codes, scale)
         self.token_head = _with_bias(token_head, jnp.full(config.codes, UNKNOWN_CODE_BIAS, jnp.float32))
         self.reward_head, self.done_head = Head(keys[5], size, 2, scale), Head(keys[6], size, 2, scale)
