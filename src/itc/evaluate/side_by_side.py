@@ -1,0 +1,87 @@
+"""Several commands side by side on one machine, each with its share of the processor."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+POLL = 0.5  # seconds
+
+
+@dataclass(frozen=True)
+class Job:
+    """Commands to run one after the other, and where what they say goes."""
+
+    name: str
+    commands: Sequence[Sequence[str]]
+    log: Path
+
+
+@dataclass
+class _Running:
+    job: Job
+    cores: set[int]
+    started: float
+    process: subprocess.Popen
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a job went."""
+
+    job: Job
+    ok: bool
+    seconds: float
+
+
+def run_side_by_side(jobs: Sequence[Job], at_once: int, tell: Callable[[Finished], None]) -> list[Job]:
+    """Run all jobs, some at a time; returns those that failed. Stopped from outside, it stops them in good order."""
+    waiting, free = list(jobs), _shares(at_once)
+    running: list[_Running] = []
+    failed: list[Job] = []
+    try:
+        while waiting or running:
+            while waiting and free:
+                cores = free.pop(0)
+                job = waiting.pop(0)
+                job.log.parent.mkdir(parents=True, exist_ok=True)
+                job.log.write_text("")
+                running.append(_Running(job, cores, time.monotonic(), _start(job, 0, cores)))
+            time.sleep(POLL)
+            for one in list(running):
+                if one.process.poll() is None:
+                    continue
+                one.step += 1
+                ok = one.process.returncode == 0
+                if ok and one.step < len(one.job.commands):
+                    one.process = _start(one.job, one.step, one.cores)
+                    continue
+                running.remove(one)
+                free.append(one.cores)
+                failed += [] if ok else [one.job]
+                tell(Finished(one.job, ok, time.monotonic() - one.started))
+    finally:
+        for one in running:
+            one.process.send_signal(signal.SIGTERM)
+        for one in running:
+            one.process.wait()
+    return failed
+
+
+def _shares(parts: int) -> list[set[int]]:
+    """The cores this process may use, dealt out."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+    return [set(cores[part::parts]) or set(cores) for part in range(parts)]
+
+
+def _start(job: Job, step: int, cores: set[int]) -> subprocess.Popen:
+    with job.log.open("a") as log:
+        process = subprocess.Popen(job.commands[step], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    if hasattr(os, "sched_setaffinity"):
+        # Before it has threads of its own: they inherit it, and libraries count these cores only.
+        os.sched_setaffinity(process.pid, cores)
+    return process

@@ -1,0 +1,52 @@
+"""Commands side by side."""
+
+import os
+import sys
+
+import pytest
+
+from itc.evaluate.side_by_side import Job, run_side_by_side
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def test_commands_of_a_job_follow_each_other_and_a_failure_stops_only_its_own(tmp_path):
+    good = Job("good", [python("print('one')"), python("print('two')")], tmp_path / "good" / "log")
+    bad = Job("bad", [python("raise SystemExit('no')"), python("print('never')")], tmp_path / "bad" / "log")
+    told = []
+    failed = run_side_by_side([bad, good], 2, told.append)
+    assert failed == [bad]
+    assert {finished.job.name: finished.ok for finished in told} == {"good": True, "bad": False}
+    assert good.log.read_text() == "one\ntwo\n"
+    assert bad.log.read_text() == "no\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system cannot bind a process to cores")
+def test_jobs_share_the_cores_without_overlap(tmp_path):
+    cores = os.sched_getaffinity(0)
+    say = python("import os, time; time.sleep(0.3); print(sorted(os.sched_getaffinity(0)))")
+    jobs = [Job(str(number), [say], tmp_path / f"{number}.log") for number in range(len(cores))]
+    assert not run_side_by_side(jobs, len(cores), lambda finished: None)
+    seen = [tuple(eval(job.log.read_text())) for job in jobs]
+    assert sorted(core for share in seen for core in share) == sorted(cores)
+
+
+def test_stopped_from_outside_it_takes_its_processes_along(tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(finished):
+        raise Stop
+
+    sleeping = "import os, pathlib, time; pathlib.Path({!r}).write_text(str(os.getpid())); time.sleep(60)"
+    note = tmp_path / "pid"
+    jobs = [
+        Job("long", [python(sleeping.format(str(note)))], tmp_path / "long.log"),
+        Job("short", [python("import time; time.sleep(2)")], tmp_path / "short.log"),
+    ]
+    with pytest.raises(Stop):
+        run_side_by_side(jobs, 2, stop)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
