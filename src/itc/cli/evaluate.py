@@ -54,13 +54,14 @@ def measure(run, episodes: int, seed: int) -> dict:
     import jax.numpy as jnp
     from jax import random
 
-    from itc.evaluate.returns import interval, play_episodes
+    from itc.evaluate.returns import play_episodes
+    from itc.evaluate.statistics import mean_interval
     from itc.train.collect import score
 
     spec = run.env.spec
     played = play_episodes(run.env, run.policy, random.key(seed), episodes)
     at_random = play_episodes(run.env, None, random.key(seed), episodes)
-    low, high = interval(played.returns)
+    low, high = mean_interval(played.returns)
     numbers = {
         "environment": spec.name,
         "iterations": int(run.state.iteration),

@@ -75,11 +75,3 @@ def _play_on(env: Environment, network: ActorCritic | None, state: _Lanes, key: 
         ), None
 
     return lax.scan(step, state, random.split(key, STEPS_PER_CALL))[0]
-
-
-def interval(values: np.ndarray, resamples: int = 2000) -> tuple[float, float]:
-    """95 % bootstrap interval of the mean."""
-    generator = np.random.default_rng(0)
-    means = generator.choice(values, (resamples, len(values))).mean(axis=1)
-    low, high = np.quantile(means, (0.025, 0.975))
-    return float(low), float(high)
