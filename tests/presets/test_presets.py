@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import pytest
 
+from itc.decoding.config import PRESETS as DECODERS
 from itc.envs.registry import make
 from itc.presets import PRESETS, find
 from itc.train.config import CollectConfig, ImagineConfig, TrainConfig
@@ -33,6 +34,14 @@ def test_the_papers_schedule():
     )
 
 
+def test_costs_and_solver_settings_can_be_given_instead_of_the_decoders_own():
+    config = TrainConfig(decoder="sinkhorn-table", wildcard_cost=0.6, sinkhorn_epsilon=1e-4, sinkhorn_iterations=100)
+    expected = dataclasses.replace(
+        DECODERS["sinkhorn-table"], wildcard_cost=0.6, sinkhorn_epsilon=1e-4, sinkhorn_iterations=100
+    )
+    assert config.decode_config == expected
+
+
 def test_quick_reaches_imagination_by_its_third_iteration():
     for name in (name for name in PRESETS if name.endswith("quick")):
         assert PRESETS[name].config.dreams_in(2), name
@@ -52,6 +61,7 @@ def test_a_config_survives_json():
     ({"collect": CollectConfig(steps=10)}, "windows of 21 steps"),
     ({"world_model": WorldModelConfig(codes=100)}, "must be equal"),
     ({"distance_cost": -1.0}, "distance_cost"),
+    ({"sinkhorn_iterations": 0}, "sinkhorn_iterations"),
 ])  # fmt: skip
 def test_impossible_settings_are_answered_with_a_sentence(changes, words):
     with pytest.raises(ValueError, match=words.replace(".", r"\.")):

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from itc.policies.conv_gru import PolicyConfig
 from itc.policies.encoders import EncoderConfig
+from itc.presets.craftax_classic import QUICK as CLASSIC_QUICK
 from itc.presets.preset import Preset
 from itc.train.config import CollectConfig, ImagineConfig, TrainConfig
 from itc.train.learn_world_model import WorldModelLearning
@@ -29,10 +30,19 @@ ROPE3D = replace(ITC_PAPER, decoder="sample")
 DEDIEU_TUNED = replace(ROPE3D, world_model=WorldModelConfig(rotary="1d", absolute=False))
 DEDIEU = replace(DEDIEU_TUNED, imagine=ImagineConfig(updates=150, lanes=16, warm_up=200_000))
 
+# The small agent of Craftax-classic; frames are six times as large, so fewer are remembered.
+QUICK = replace(
+    CLASSIC_QUICK,
+    env="craftax",
+    collect=replace(CLASSIC_QUICK.collect, replay_frames=24_000),
+    policy=replace(CLASSIC_QUICK.policy, encoder=replace(CLASSIC_QUICK.policy.encoder, resize=(63, 63))),
+)
+
 PRESETS = {
     "craftax/dedieu": Preset(DEDIEU, "baseline of Dedieu et al.: 1-D positions, sampling", GPU, "5.44 / 1.53"),
     "craftax/dedieu-tuned": Preset(DEDIEU_TUNED, "the same with the paper's tuning", GPU),
     "craftax/rope3d": Preset(ROPE3D, "3-D and absolute positions, sampling: the control for any decoder", GPU),
     "craftax/itc-paper": Preset(ITC_PAPER, "the paper's agent", GPU, "7.09 / 2.40"),
     "craftax/itc": Preset(replace(ITC_PAPER, decoder="conserving"), "our decoder", GPU),
+    "craftax/quick": Preset(QUICK, "every phase, small; too short to learn much", "two CPU cores"),
 }

@@ -49,6 +49,8 @@ class TrainConfig:
     decoder: str = "paper"
     distance_cost: float | None = None  # instead of the decoder's own
     wildcard_cost: float | None = None
+    sinkhorn_epsilon: float | None = None  # matters to decoders that are solved by Sinkhorn
+    sinkhorn_iterations: int | None = None
     interactions: int = 1_000_000  # rounded down to whole iterations
     accumulate: int = 1  # groups of lanes whose policy gradients are summed up one after the other, to save memory
     collect: CollectConfig = field(default_factory=CollectConfig)
@@ -102,8 +104,9 @@ class TrainConfig:
 
     @property
     def decode_config(self) -> DecodeConfig:
-        given = {"distance_cost": self.distance_cost, "wildcard_cost": self.wildcard_cost}
-        return replace(PRESETS[self.decoder], **{name: cost for name, cost in given.items() if cost is not None})
+        settable = ("distance_cost", "wildcard_cost", "sinkhorn_epsilon", "sinkhorn_iterations")
+        given = {name: getattr(self, name) for name in settable if getattr(self, name) is not None}
+        return replace(PRESETS[self.decoder], **given)
 
     @property
     def interactions_per_iteration(self) -> int:
