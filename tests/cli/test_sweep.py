@@ -6,7 +6,7 @@ import pytest
 from test_cli import assert_refused, run
 from test_train import TINY
 
-from itc.cli.sweep import table
+from itc.cli.sweep import option, table
 
 
 @pytest.mark.slow
@@ -33,6 +33,17 @@ def test_the_table_takes_the_mean_over_seeds():
         "| decoder paper | 2 | 2.00 | 1.00 · 3.00 | 0.50 |",
         "| decoder sample | 2 | 4.50 | 4.00 · 5.00 | 0.50 |",
     ]
+
+
+@pytest.mark.parametrize(("name", "value", "words"), [
+    ("seed", "3", ("--seed", "3")),
+    ("policy.encoder.channels", "16 32", ("--policy.encoder.channels", "16", "32")),
+    ("world-model.absolute", "on", ("--world-model.absolute",)),
+    ("world-model.absolute", "off", ("--world-model.no-absolute",)),
+    ("learn-policy", "off", ("--no-learn-policy",)),
+])  # fmt: skip
+def test_settings_become_options(name, value, words):
+    assert option(name, value) == words
 
 
 @pytest.mark.parametrize(("arguments", "words"), [

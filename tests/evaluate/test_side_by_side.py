@@ -1,7 +1,10 @@
 """Commands side by side."""
 
 import os
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 
@@ -48,5 +51,23 @@ def test_stopped_from_outside_it_takes_its_processes_along(tmp_path):
     ]
     with pytest.raises(Stop):
         run_side_by_side(jobs, 2, stop)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
+
+
+def test_sigterm_takes_the_processes_along(tmp_path):
+    note = tmp_path / "pid"
+    sleeping = f"import os, pathlib, time; pathlib.Path({str(note)!r}).write_text(str(os.getpid())); time.sleep(60)"
+    code = (
+        "import pathlib, sys; from itc.evaluate.side_by_side import Job, run_side_by_side, stopped_by_sigterm\n"
+        f"job = Job('long', [[sys.executable, '-c', {sleeping!r}]], pathlib.Path({str(tmp_path / 'log')!r}))\n"
+        "with stopped_by_sigterm(): run_side_by_side([job], 1, print)"
+    )
+    process = subprocess.Popen(python(code))
+    while not (note.exists() and note.read_text()):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 128 + signal.SIGTERM
     with pytest.raises(ProcessLookupError):
         os.kill(int(note.read_text()), 0)

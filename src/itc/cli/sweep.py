@@ -30,7 +30,8 @@ def sweep(
     Args:
         what: A preset; `itc presets` lists them.
         grid: What to vary, as NAME=VALUE,VALUE: anything `itc train` takes, seed among it;
-            a value of several words is quoted, as in "policy.encoder.channels=16 32,32 64".
+            a value of several words is quoted, as in "policy.encoder.channels=16 32,32 64", and a switch is on or
+            off, as in world-model.absolute=on,off.
         train: Train a run for each combination.
         out: Folder of all runs; runs/sweep-PRESET by default.
         jobs: How many runs go on side by side, each with its share of the processor's cores.
@@ -38,6 +39,7 @@ def sweep(
         json_file: Also write all evaluations to this file.
     """
     from itc.evaluate.grid import points, read_grid
+    from itc.evaluate.side_by_side import stopped_by_sigterm
     from itc.presets import find
 
     try:
@@ -50,7 +52,8 @@ def sweep(
     except ValueError as problem:
         sys.exit(f"itc sweep: {problem}")
     folder = out or Path("runs") / f"sweep-{what.replace('/', '-')}"
-    records = _train_all(what, wanted, folder, jobs, episodes)
+    with stopped_by_sigterm():
+        records = _train_all(what, wanted, folder, jobs, episodes)
     for line in table(records):
         print(line)
     if json_file is not None:
@@ -88,11 +91,21 @@ def _train_all(preset: str, wanted: "list[Point]", folder: Path, jobs: int, epis
 
 
 def _commands(preset: str, point: "Point", run: Path, episodes: int) -> list[list[str]]:
-    settings = [word for name, value in point.items() for word in (f"--{name}", *value.split())]
+    settings = [word for name, value in point.items() for word in option(name, value)]
     return [
         [*ITC, "train", preset, "--run", str(run), *settings],
         [*ITC, "evaluate", str(run), "--episodes", str(episodes), "--json", str(run / EVALUATION)],
     ]
+
+
+def option(name: str, value: str) -> tuple[str, ...]:
+    """A setting as `itc train` takes it: a switch has no value, but a name for on and one for off."""
+    if value == "on":
+        return (f"--{name}",)
+    if value == "off":
+        room, dot, switch = name.rpartition(".")
+        return (f"--{room}{dot}no-{switch}",)
+    return (f"--{name}", *value.split())
 
 
 def table(records: list[dict[str, Any]]) -> list[str]:

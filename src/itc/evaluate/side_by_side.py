@@ -3,8 +3,10 @@
 import os
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,6 +72,20 @@ def run_side_by_side(jobs: Sequence[Job], at_once: int, tell: Callable[[Finished
         for one in running:
             one.process.wait()
     return failed
+
+
+@contextmanager
+def stopped_by_sigterm() -> Generator[None]:
+    """Inside, SIGTERM ends the program the way an exception does, so that it can stop its processes first."""
+
+    def leave(number, frame):
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _shares(parts: int) -> list[set[int]]:
