@@ -139,6 +139,17 @@ def test_evaluate_plays_and_films(straight, tmp_path):
     assert (folder / "episode.gif").stat().st_size > 1000
 
 
+def test_tables_and_figures_are_made_of_runs(straight, tmp_path):
+    folder = str(straight[0])
+    for figure in ("figure-returns", "figure-filmstrip"):
+        finished = run("reproduce", figure, "--runs", folder, "--out", str(tmp_path))
+        assert finished.returncode == 0, finished.stderr
+        assert (tmp_path / f"{figure}.png").stat().st_size > 10_000
+    said = run("reproduce", "time", "--runs", folder).stdout
+    assert "| creatures/quick, " in said
+    assert "| ITC | one epoch | 8.19 | 4.78 |" in said
+
+
 def test_presets_are_listed():
     said = run("presets").stdout
     assert "minatar/breakout/quick" in said

@@ -77,7 +77,7 @@ def test_the_presets_quote_the_same_numbers():
 
 
 def test_a_table_in_markdown_has_a_line_for_each_method_and_setting():
-    lines = published.as_markdown("craftax")
+    lines = published.as_markdown(rows("craftax"))
     assert lines[0] == "| method | setting | return % | score % |"
     assert lines[2:] == [
         f"| Dedieu et al. | {ONE} | 5.44 ± 0.25 | 1.53 ± 0.1 |",

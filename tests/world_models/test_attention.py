@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from jax import random
 
-from itc.world_models.attention import QUERIES_AT_ONCE, Rotation, block_attention, cached_attention, split_heads
+from itc.world_models.attention import (
+    QUERIES_AT_ONCE,
+    Rotation,
+    block_attention,
+    cached_attention,
+    split_heads,
+    visibility,
+)
 from itc.world_models.dropout import dropout, keep_mask
 
 B, H, S, D = 2, 2, 4, 8
@@ -75,3 +82,14 @@ def test_dropout_keeps_the_right_share_and_the_mean():
     assert abs(np.corrcoef(kept[:, 1:].ravel(), kept[:, :-1].ravel())[0, 1]) < 0.01
     np.testing.assert_allclose(dropout(jnp.uint32(5), x, 0.1).mean(), 1, atol=0.01)
     np.testing.assert_array_equal(dropout(None, x, 0.1), x)
+
+
+@pytest.mark.parametrize("t", LENGTHS)
+def test_a_token_depends_on_exactly_what_it_is_said_to_see(t):
+    """Marked values, one for each token: a token's output holds the marks of those it sees, and no others."""
+    marks = jnp.zeros((1, t, S, 3, 1, t * S)).at[0, :, :, 2, 0].set(jnp.eye(t * S).reshape(t, S, t * S))
+    turned = Rotation(jnp.zeros((t * S, t * S // 2)), jnp.ones((t * S, t * S // 2)))
+    seen = block_attention(turned, marks, None, 0.0).reshape(t * S, t * S) > 0
+    np.testing.assert_array_equal(seen, visibility(t, S))
+    block = np.repeat(np.arange(t), S)
+    np.testing.assert_array_equal(seen, block[None] <= block[:, None])

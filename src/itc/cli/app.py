@@ -8,11 +8,12 @@ from itc.cli.envs import envs
 from itc.cli.evaluate import evaluate
 from itc.cli.inspect import inspect
 from itc.cli.presets import presets
+from itc.cli.reproduce import reproduce
 from itc.cli.sweep import sweep
 from itc.cli.world_model import world_model
 
 app = SubcommandApp()
-for command in (demo, presets, inspect, evaluate, sweep, world_model, envs, bench):
+for command in (demo, presets, inspect, evaluate, sweep, reproduce, world_model, envs, bench):
     app.command(command)
 
 

@@ -10,7 +10,6 @@ import tyro
 if TYPE_CHECKING:
     from itc.evaluate.grid import Point
 
-EVALUATION = "evaluation.json"  # in the folder of each run
 ITC = (sys.executable, "-c", "from itc.cli import main; main()")
 
 
@@ -65,6 +64,7 @@ def _train_all(preset: str, wanted: "list[Point]", folder: Path, jobs: int, epis
     """Train and evaluate what is not done yet; what `itc evaluate` says of each run, beside its settings."""
     from itc.evaluate.grid import name_of
     from itc.evaluate.side_by_side import Finished, Job, run_side_by_side
+    from itc.train.run_folder import EVALUATION
 
     runs = {name_of(point): folder / name_of(point) for point in wanted}
     todo = [
@@ -91,6 +91,8 @@ def _train_all(preset: str, wanted: "list[Point]", folder: Path, jobs: int, epis
 
 
 def _commands(preset: str, point: "Point", run: Path, episodes: int) -> list[list[str]]:
+    from itc.train.run_folder import EVALUATION
+
     settings = [word for name, value in point.items() for word in option(name, value)]
     return [
         [*ITC, "train", preset, "--run", str(run), *settings],

@@ -1,6 +1,7 @@
 """What the paper reports: every number of its results tables, to stand beside ours."""
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -9,7 +10,7 @@ FILE = "published.json"
 
 
 class Row(NamedTuple):
-    """One number as printed, never one of ours."""
+    """One number of a table; in this file always one that the paper prints."""
 
     # The names of `itc reproduce`; and "atari", and "search", where a 1 marks what the paper chose among what it tried.
     table: str
@@ -47,9 +48,8 @@ def value(table: str, method: str, setting: str, measure: str) -> float:
     raise ValueError(f"the paper's table {table!r} does not say {measure!r} of {method!r} at {setting!r}")
 
 
-def as_markdown(table: str) -> list[str]:
-    """A table in Markdown: a line for each method and setting, a column for each measure."""
-    found = rows(table)
+def as_markdown(found: Sequence[Row]) -> list[str]:
+    """Rows as a table in Markdown: a line for each method and setting, a column for each measure."""
     measures = list(dict.fromkeys(row.measure for row in found))
     lines = [f"| method | setting | {' | '.join(measures)} |", "|---" * (len(measures) + 2) + "|"]
     for method, setting in dict.fromkeys((row.method, row.setting) for row in found):
@@ -59,4 +59,4 @@ def as_markdown(table: str) -> list[str]:
 
 
 def _text(row: Row) -> str:
-    return f"{row.value:.10g}" if row.spread is None else f"{row.value:.10g} ± {row.spread:.10g}"
+    return f"{row.value:.6g}" if row.spread is None else f"{row.value:.6g} ± {row.spread:.3g}"

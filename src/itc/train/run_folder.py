@@ -13,6 +13,7 @@ from typing import Any
 from itc.train.config import TrainConfig
 
 CONFIG, VERSIONS, METRICS, CHECKPOINTS = "config.json", "versions.json", "metrics.jsonl", "checkpoints"
+EVALUATION = "evaluation.json"  # where a run that is one of many keeps what it reached
 PACKAGES = ("itc", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "numpy", "craftax", "gymnax", "ale-py")
 EXTENDABLE = ("interactions",)  # may differ when a run goes on
 

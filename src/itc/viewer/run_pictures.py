@@ -18,8 +18,11 @@ STRIP = 8  # frames, at most
 HELD_OUT = 1_000_000  # added to the seed: worlds the run has not seen
 
 
-def draw_dreams(run: Run) -> Path:
-    """The real world above, and below it what the model dreams under the same actions, one row per decoder."""
+def draw_dreams(run: Run, path: Path | None = None) -> Path:
+    """The real world above, and below it what the model dreams under the same actions, one row per decoder.
+
+    It goes into the run's folder unless a path is given.
+    """
     spec = run.env.spec
     reset_key, play_key, dream_key = random.split(random.key(run.seed + HELD_OUT), 3)
     world, frame = run.env.reset(reset_key, 1)
@@ -34,7 +37,7 @@ def draw_dreams(run: Run) -> Path:
             steps - 1,
         )  # fmt: skip
         rows[name] = np.concatenate([np.asarray(dream.frames[0]), np.asarray(jax.device_get(dream.final_frame))])
-    path = run.path / "dreams.png"
+    path = path or run.path / "dreams.png"
     draw_filmstrip(rows, spec.frame_max, path, "The world, and what the model dreams under the same actions")
     return path
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jaxtyping import Float32, Int, UInt32
+from jaxtyping import Bool, Float32, Int, UInt32
 
 from itc.world_models.dropout import keep_mask
 
@@ -91,6 +91,14 @@ def _tiles(t: int, s: int) -> Iterator[tuple[int, slice, slice, np.ndarray | Non
         query_block, key_block = (np.repeat(np.arange(start, last), s) for start in (first, 0))
         visible = None if last - first == 1 else key_block[None] <= query_block[:, None]
         yield first, slice(first * s, last * s), slice(0, last * s), visible
+
+
+def visibility(t: int, s: int) -> Bool[np.ndarray, "p p"]:
+    """Which token (row) sees which (column) in t blocks of s tokens, put together from what is computed."""
+    sees = np.zeros((t * s, t * s), bool)
+    for _, queries, past, visible in _tiles(t, s):
+        sees[queries, past] = True if visible is None else visible
+    return sees
 
 
 def _scores(q: Float32[Array, "h q d"], k: Float32[Array, "h p d"], visible) -> Float32[Array, "h q p"]:

@@ -1,0 +1,144 @@
+"""`itc reproduce TABLE`: how a table or figure of the paper is made again, and a smaller version of it."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from itc.cli.sweep import ITC
+
+if TYPE_CHECKING:
+    from itc.evaluate.reproduce.recipe import Recipe
+
+FIGURES_OF_COMMANDS = ("figure-correspondence",)  # drawn by a step
+
+
+def reproduce(
+    what: Annotated[str, tyro.conf.Positional] = "",
+    here: bool = False,
+    out: Path = Path("runs/here"),
+    seeds: int | None = None,
+    runs: tuple[Path, ...] = (),
+) -> None:
+    """Print the commands, seeds and needs of a table or figure of the paper, or run a smaller version of it.
+
+    Args:
+        what: A table or figure; without one, all are listed.
+        here: Run it at a reduced size on this machine. The same command again goes on where it stopped.
+        out: Where runs, numbers and pictures of --here go, and pictures of --runs.
+        seeds: How many of each agent --here trains; the table's own choice by default.
+        runs: Put the numbers of these run folders beside the paper's, or draw the figure of them.
+    """
+    from itc.evaluate.reproduce import RECIPES
+    from itc.train.checkpoint import CheckpointError
+    from itc.train.run_folder import RunError
+
+    if not what:
+        for name, recipe in RECIPES.items():
+            print(f"{name:22} {recipe.about}")
+        print("\n`itc reproduce NAME` prints the commands, `itc reproduce NAME --here` runs a smaller version.")
+        return
+    if what not in RECIPES:
+        sys.exit(f"itc reproduce: there is no {what!r}; there are: {', '.join(RECIPES)}")
+    if seeds is not None and seeds < 1:
+        sys.exit(f"itc reproduce: seeds must be at least 1, got {seeds}")
+    recipe = RECIPES[what]
+    try:
+        if runs and recipe.instead_of_runs:
+            sys.exit(f"itc reproduce: {recipe.instead_of_runs}")
+        if runs:
+            _show(what, recipe, runs, out)
+        elif here:
+            _run(what, recipe, out, recipe.seeds_here if seeds is None else seeds)
+        else:
+            _tell(what, recipe)
+    except (RunError, CheckpointError, OSError) as problem:
+        sys.exit(f"itc reproduce: {problem}")
+
+
+def _tell(what: str, recipe: "Recipe") -> None:
+    """Everything one needs to know to make it oneself."""
+    from itc.evaluate.reproduce.commands import run_folders
+
+    print(f"{what} · {recipe.about}\n")
+    if recipe.seeds:
+        plural = "seed" if recipe.seeds == 1 else "seeds"
+        print(f"At the paper's size: {recipe.seeds} {plural} of each agent, {len(run_folders(recipe.full))} runs.")
+    print(f"Needs {recipe.needs}.\n")
+    for step in recipe.full:
+        print(f"# {step.about}\nitc {as_typed(step.words)}")
+    for note in recipe.notes:
+        print(f"\nNote: {note}")
+    _print_published(recipe)
+    print(f"\nOn this machine: itc reproduce {what} --here")
+    _print_reductions(recipe, recipe.seeds_here)
+
+
+def as_typed(words: Sequence[str]) -> str:
+    """A command as one types it, with stars left to the shell."""
+    return " ".join(word if "*" in word else shlex.quote(word) for word in words)
+
+
+def _print_published(recipe: "Recipe") -> None:
+    from itc.evaluate.published import as_markdown, rows
+
+    for table in recipe.published:
+        searched = "What the paper tried, 1 where it stayed with it:"
+        print("", searched if table == "search" else "The paper's numbers, not measured here:", "", sep="\n")
+        print("\n".join(as_markdown(rows(table))))
+
+
+def _print_reductions(recipe: "Recipe", seeds: int) -> None:
+    from itc.evaluate.reproduce.recipe import reductions
+
+    found = reductions(recipe, seeds)
+    if found:
+        print("Reduced there (in brackets the paper's):")
+    for sentence in found:
+        print(fill(f"- {sentence}", 120, subsequent_indent="  ", break_on_hyphens=False), flush=True)
+
+
+def _run(what: str, recipe: "Recipe", out: Path, seeds: int) -> None:
+    """The smaller version, and what came of it."""
+    from itc.evaluate.reproduce.commands import run_folders
+    from itc.evaluate.reproduce.run import run_in_order
+    from itc.evaluate.side_by_side import stopped_by_sigterm
+
+    print(f"{what} on this machine, in {out}.", flush=True)
+    _print_reductions(recipe, seeds)
+    steps = recipe.here(out, seeds)
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        with stopped_by_sigterm():
+            failed = run_in_order(ITC, steps, lambda line: print(line, flush=True))
+    except KeyboardInterrupt:
+        sys.exit("itc reproduce: stopped; the same command goes on")
+    if failed is not None:
+        sys.exit(f"itc reproduce: `itc {as_typed(failed.words)}` failed; the same command tries it again")
+    _show(what, recipe, run_folders(steps), out)
+
+
+def _show(what: str, recipe: "Recipe", runs: Sequence[Path], out: Path) -> None:
+    """The numbers of runs beside the paper's, or the picture."""
+    if recipe.measure is not None:
+        _print_measured(what, recipe.measure, runs)
+    if what in FIGURES_OF_COMMANDS:
+        print(f"picture: {out / what}.png")
+    elif what.startswith("figure-"):
+        from itc.viewer.paper_figures import FIGURES
+
+        for picture in FIGURES[what](runs, out):
+            print(f"picture: {picture}")
+    _print_published(recipe)
+
+
+def _print_measured(what: str, measure: str, runs: Sequence[Path]) -> None:
+    from itc.evaluate.measured import READERS, over_seeds
+    from itc.evaluate.published import as_markdown
+
+    print("", "Measured, mean ± standard error over seeds:", "", sep="\n")
+    print("\n".join(as_markdown(over_seeds(what, runs, READERS[measure]))))

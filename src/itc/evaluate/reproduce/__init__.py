@@ -1,0 +1,6 @@
+"""How each table and figure of the paper is made again, by name."""
+
+from itc.evaluate.reproduce import figures, tables
+from itc.evaluate.reproduce.recipe import Recipe
+
+RECIPES: dict[str, Recipe] = {**tables.RECIPES, **figures.RECIPES}

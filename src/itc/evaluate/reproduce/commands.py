@@ -1,0 +1,85 @@
+"""The agents of the paper as commands, at the paper's size and small."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from itc.evaluate.grid import Point, name_of, points, read_grid
+from itc.evaluate.reproduce.recipe import EPISODES_HERE, Step
+
+FULL = Path("runs/paper")  # runs at the paper's size; tables share them
+
+WHO = {
+    "dedieu": "the baseline of Dedieu et al.",
+    "dedieu-tuned": "the baseline with ITC's hyperparameters (†)",
+    "rope3d": "that with 3-D and absolute positions",
+    "itc-paper": "ITC",
+}
+# What makes of a quick preset the agent that the preset of this name is at the paper's size.
+_TUNED = ("world-model.rotary=1d", "world-model.absolute=off", "decoder=sample")
+QUICK: dict[str, tuple[str, ...]] = {
+    "dedieu": (*_TUNED, "imagine.updates=12", "imagine.warm-up=12000"),
+    "dedieu-tuned": _TUNED,
+    "rope3d": ("decoder=sample",),
+    "itc-paper": ("decoder=paper",),
+}
+QUICK_MINATAR: dict[str, tuple[str, ...]] = {"dedieu": _TUNED, "itc-paper": ("decoder=paper-minatar",)}
+
+# Everything else as in ITC; what the paper chose is ITC itself.
+SEARCH: dict[str, tuple[str, ...]] = {
+    "distance cost c_d": ("distance-cost=0.0,0.3,0.8",),
+    "wildcard cost c_w": ("wildcard-cost=0.6",),
+    "Sinkhorn's ε": ("decoder=sinkhorn-table", "sinkhorn-epsilon=1e-5,1e-4"),
+    "Sinkhorn's iterations": ("decoder=sinkhorn-table", "sinkhorn-iterations=100,500"),
+    "warm-up": ("imagine.warm-up=100000,200000",),
+    "imagination updates": ("imagine.updates=150,600,1200",),
+}
+SEARCH_HERE = {
+    **SEARCH,
+    "warm-up": ("imagine.warm-up=6000,12000",),
+    "imagination updates": ("imagine.updates=12,50,100",),
+}
+
+
+def sweep(about: str, preset: str, seeds: int, out: Path, grid: Sequence[str] = (), more: Sequence[str] = ()) -> Step:
+    """Train all seeds of an agent, or of several."""
+    every_seed = "seed=" + ",".join(str(seed) for seed in range(seeds))
+    folder = str(out / preset.replace("/", "-"))
+    return Step(about, ("sweep", preset, "--train", "--grid", *grid, every_seed, "--out", folder, *more))
+
+
+def points_of(step: Step) -> list[Point]:
+    """The settings of each run of a sweep."""
+    start, end = step.words.index("--grid"), step.words.index("--out")
+    return points(read_grid(step.words[start + 1 : end]))
+
+
+def run_folders(steps: Sequence[Step]) -> list[Path]:
+    """All runs that the sweeps among the steps make."""
+    sweeps = [step for step in steps if step.words[0] == "sweep"]
+    folder = {step: Path(step.words[step.words.index("--out") + 1]) for step in sweeps}
+    return [folder[step] / name_of(point) for step in sweeps for point in points_of(step)]
+
+
+def at_paper_size(env: str, variants: Sequence[str], seeds: int) -> tuple[Step, ...]:
+    return tuple(sweep(WHO[variant], f"{env}/{variant}", seeds, FULL) for variant in variants)
+
+
+def runs_at_paper_size(env: str, variants: Sequence[str]) -> tuple[str, ...]:
+    """The folders that those sweeps fill, short enough to print."""
+    return tuple(f"{FULL}/{env.replace('/', '-')}-{variant}/seed=*" for variant in variants)
+
+
+def at_quick_size(env: str, grids: Mapping[str, Sequence[str]], out: Path, seeds: int) -> tuple[Step, ...]:
+    """Agents made of the environment's quick preset, as many at once as there are cores."""
+    steps = []
+    for about, grid in grids.items():
+        runs = len(points_of(sweep(about, f"{env}/quick", seeds, out, grid)))
+        jobs = min(runs, os.cpu_count() or 1)
+        more = ("--jobs", str(jobs), "--episodes", str(EPISODES_HERE))
+        steps.append(sweep(about, f"{env}/quick", seeds, out, grid, more))
+    return tuple(steps)
+
+
+def agents_here(env: str, variants: Sequence[str], out: Path, seeds: int) -> tuple[Step, ...]:
+    return at_quick_size(env, {WHO[variant]: QUICK[variant] for variant in variants}, out, seeds)

@@ -1,0 +1,93 @@
+"""From run folders to the measures of the paper's tables."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from itc.evaluate.measured import groups, in_evaluation, in_time, in_training, over_seeds
+from itc.presets import find
+from itc.train.run_folder import RunError, RunFolder
+from itc.viewer.curves import draw_returns
+
+PRESET = "craftax-classic/itc-paper"
+PER_ITERATION = 4608
+
+
+def run_folder(path, seed=0, iterations=217, offset=0.0, **changes):
+    """A run whose return, in percent, is its iteration plus an offset."""
+    folder = RunFolder(path)
+    folder.write_config(replace(find(PRESET).config, **changes), PRESET, seed)
+    for iteration in range(1, iterations + 1):
+        seconds = {"play": 1.0, "world model": 60.0 if iteration > 1 else 600.0}
+        if iteration > 10:
+            seconds["dreams"] = 120.0 if iteration > 11 else 1200.0  # the first of its kind compiles
+        line = {"iteration": iteration, "interactions": iteration * PER_ITERATION, "seconds": seconds}
+        reached = {"return": 0.22 * (iteration + offset), "return_percent": iteration + offset, "score": iteration / 2}
+        folder.append_metrics(line | (reached if iteration > 2 else {}))
+    return folder
+
+
+def test_craftax_is_read_at_the_papers_marks(tmp_path):
+    found = in_training(run_folder(tmp_path))
+    assert found == {
+        ("0.5M interactions", "return %"): 108, ("0.5M interactions", "score %"): 54,
+        ("1M interactions", "return %"): 217, ("1M interactions", "score %"): 108.5,
+    }  # fmt: skip
+
+
+def test_a_shorter_run_is_read_at_its_end(tmp_path):
+    found = in_training(run_folder(tmp_path, iterations=48))
+    assert found == {("221,184 interactions", "return %"): 48, ("221,184 interactions", "score %"): 24}
+
+
+def test_a_longer_run_is_read_at_its_end_as_well(tmp_path):
+    found = in_training(run_folder(tmp_path, iterations=230))
+    assert [setting for setting, measure in found if measure == "score %"] == [
+        "0.5M interactions", "1M interactions", "1,059,840 interactions",
+    ]  # fmt: skip
+
+
+def test_times_are_medians_of_iterations_that_dream(tmp_path):
+    found = in_time(run_folder(tmp_path, iterations=20))
+    assert found["one epoch", "world model training, minutes"] == 1
+    assert found["one epoch", "imagination, minutes"] == 2
+    total = 20 * 1 + 600 + 19 * 60 + 1200 + 9 * 120
+    assert found["92,160 interactions", "total, hours"] == pytest.approx(total / 3600)
+
+
+def test_an_evaluation_is_read_from_its_file_and_missed_by_name(tmp_path):
+    folder = run_folder(tmp_path, iterations=1)
+    with pytest.raises(RunError, match="itc evaluate"):
+        in_evaluation(folder)
+    record = {"environment": "minatar/breakout", "interactions": 110_592, "return": 5.8}
+    (tmp_path / "evaluation.json").write_text(json.dumps(record))
+    assert in_evaluation(folder) == {("minatar/breakout, 110,592 interactions", "return"): 5.8}
+
+
+@pytest.mark.parametrize(("read", "words"), [(in_training, "finished an episode"), (in_time, "dreamed")])
+def test_what_a_run_has_not_reached_is_said(tmp_path, read, words):
+    with pytest.raises(RunError, match=words):
+        read(run_folder(tmp_path, iterations=2))
+
+
+def test_runs_are_grouped_by_what_was_set_and_their_seeds_averaged(tmp_path):
+    for seed, offset in enumerate((0.0, 2.0, 4.0)):
+        run_folder(tmp_path / f"paper-{seed}", seed, iterations=20, offset=offset)
+    run_folder(tmp_path / "other", 0, iterations=20, decoder="sample", distance_cost=0.5)
+    paths = sorted(tmp_path.iterdir(), reverse=True)
+    assert [group.label for group in groups(paths)] == [PRESET, f"{PRESET}, decoder sample, distance_cost 0.5"]
+    ours, _, alone, _ = over_seeds("craftax-classic", paths, in_training)
+    assert (ours.method, ours.setting, ours.measure) == (PRESET, "92,160 interactions, 3 seeds", "return %")
+    assert ours.value == 22
+    assert ours.spread == pytest.approx(2 / 3**0.5)
+    assert (alone.setting, alone.value, alone.spread) == ("92,160 interactions, 1 seed", 20, None)
+
+
+def test_curves_of_several_kinds_of_runs_are_drawn_as_far_as_all_seeds_got(tmp_path):
+    for seed, iterations in enumerate((20, 15)):
+        run_folder(tmp_path / f"paper-{seed}", seed, iterations)
+    run_folder(tmp_path / "other", 0, iterations=12, decoder="sample")
+    runs = sorted(tmp_path.iterdir())
+    draw_returns(runs, tmp_path / "new" / "returns.png")
+    assert (tmp_path / "new" / "returns.png").stat().st_size > 10_000
