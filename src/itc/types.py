@@ -49,6 +49,9 @@ class EnvSpec:
     return_scale: float  # an episode's return that counts as 100 %
     entities: tuple[str, ...]  # what `Environment.entities` speaks of, by index; 0 is "none"
     achievements: tuple[str, ...] = ()
+    creatures: tuple[str, ...] = ()  # entities that move by themselves, and neither split nor vanish nor turn
+    scrolls: bool = False  # the view moves with the player, who stays in its middle
+    view_rows: int | None = None  # rows of the grid that show the world, below them an inventory; None: all
     episode_length: int | None = None  # an episode is cut off after this many steps
 
     def __post_init__(self):
@@ -60,11 +63,21 @@ class EnvSpec:
             raise ValueError(f"{self.name}: copyable has shape {self.copyable.shape}, the grid is {self.grid}")
         if self.entities[:1] != ("none",):
             raise ValueError(f'{self.name}: the first entity must be "none", got {self.entities[:1]}')
+        strangers = set(self.creatures) - set(self.entities)
+        if strangers:
+            raise ValueError(f"{self.name}: creatures must be among the entities, but {sorted(strangers)} are not")
+        if self.view_rows is not None and not 1 <= self.view_rows <= self.grid[0]:
+            raise ValueError(f"{self.name}: view_rows must be in 1..{self.grid[0]}, got {self.view_rows}")
 
     @property
     def cells(self) -> int:
         """Tokens in a frame."""
         return self.grid[0] * self.grid[1]
+
+    @property
+    def view(self) -> tuple[int, int]:
+        """Rows and columns of tokens that show the world."""
+        return (self.grid[0] if self.view_rows is None else self.view_rows), self.grid[1]
 
     @property
     def num_actions(self) -> int:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import random
 
-from itc.envs.base import Environment, Step
+from itc.envs.base import FIRST_ENTITY, Environment, Step
 
 LANES = 4
 STEPS = 14  # long enough for every game to do something
@@ -67,6 +67,7 @@ def check(played: Played) -> None:
     check_ranges(played)
     check_ends(played)
     check_types_stay(played)
+    check_tiles(played)
 
 
 def check_shapes(played: Played) -> None:
@@ -93,6 +94,24 @@ def check_ranges(played: Played) -> None:
     assert played.entities.min() >= 0
     assert played.entities.max() < len(spec.entities)
     assert (played.entities > 0).any(), "nobody there"
+
+
+def check_tiles(played: Played) -> None:
+    """Tiles say the same as entities, and more: what is neither entity nor player's look nor inventory is ground."""
+    spec = played.env.spec
+    tiles = np.asarray(played.env.tiles(played.states[-1]))
+    entities = played.entities[-1]
+    player = (
+        np.isin(entities, [spec.entities.index("player")])
+        if "player" in spec.entities
+        else np.zeros_like(entities, bool)
+    )
+    assert (tiles[entities > 0] >= FIRST_ENTITY).all()
+    others = (entities > 0) & ~player
+    assert (tiles[others] == FIRST_ENTITY + entities[others]).all()
+    assert (tiles[entities == 0] < FIRST_ENTITY).all()
+    assert (tiles[:, spec.view[0] :] == -1).all(), "an inventory is no place"
+    assert (tiles[:, : spec.view[0]] >= 0).all()
 
 
 def check_ends(played: Played) -> None:

@@ -3,9 +3,12 @@
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
-from jaxtyping import Array, Bool, Float32, Int, Int8, Key, UInt8
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float32, Int, Int8, Int16, Key, UInt8
 
 from itc.types import EnvSpec
+
+FIRST_ENTITY = 100  # where the numbers of `Environment.tiles` speak of entities
 
 
 class Step(NamedTuple):
@@ -44,3 +47,16 @@ class Environment(ABC):
 
         It speaks of the frame the agent sees next: `Step.frame`, not `Step.last_frame`.
         """
+
+    def tiles(self, state: Any) -> Int16[Array, "b h w"]:
+        """What is drawn on each token cell, whatever the light: equal numbers look the same by day.
+
+        Entity e is FIRST_ENTITY + e. What is below is ground of some kind, −1 an inventory; what is above, more of what
+        can be seen, such as which way the player looks.
+        """
+        return tiles_of_entities(self.entities(state))
+
+
+def tiles_of_entities(entities: Int8[Array, "*b h w"]) -> Int16[Array, "*b h w"]:
+    """Tiles where all ground looks the same."""
+    return jnp.where(entities > 0, FIRST_ENTITY + entities.astype(jnp.int16), jnp.int16(0))

@@ -18,8 +18,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Int, Int8, Integer, Key, UInt8
+from jaxtyping import Array, Bool, Int, Int8, Int16, Integer, Key, UInt8
 
+from itc.envs.base import tiles_of_entities
 from itc.envs.wrappers import Game, Turn
 from itc.extras import foreign_rules, require
 from itc.types import EnvSpec
@@ -40,6 +41,9 @@ RANGED = (
 PROJECTILES = ("arrow", "dagger", "fireball", "iceball", "slimeball")
 # Craftax has eight types of projectiles, but draws three of them like weaker ones: what looks the same has one name.
 PROJECTILE_LOOK = np.array([0, 1, 2, 3, 0, 4, 2, 3], np.int32)
+
+# Where the numbers of `tiles` speak of the player: asleep, and looking in four directions.
+FIRST_LOOK = 200
 
 
 class Package(NamedTuple):
@@ -66,7 +70,14 @@ class CraftaxGame(Game):
         self._constants, self._params = package.constants, package.params
         self._view: tuple[int, int] = package.constants.OBS_DIM  # rows and columns of the map that are seen
 
-    def _spec(self, name: str, achievement_reward: float, most_health: int, entities: tuple[str, ...]) -> EnvSpec:
+    def _spec(
+        self,
+        name: str,
+        achievement_reward: float,
+        most_health: int,
+        entities: tuple[str, ...],
+        creatures: tuple[str, ...],
+    ) -> EnvSpec:
         rows, columns = self._view
         grid = (rows + self._constants.INVENTORY_OBS_HEIGHT, columns)
         tile = self._constants.BLOCK_PIXEL_SIZE_AGENT
@@ -86,6 +97,9 @@ class CraftaxGame(Game):
             return_scale=achievement_reward,
             entities=entities,
             achievements=_names(self._constants.Achievement),
+            creatures=creatures,
+            scrolls=True,
+            view_rows=rows,
             episode_length=self._params.max_timesteps,
         )
 
@@ -115,6 +129,16 @@ class CraftaxGame(Game):
         # The first use is usually inside a trace, but textures are data, not part of a computation.
         with jax.ensure_compile_time_eval(), foreign_rules(), _texture_cache(self._constants):
             return self._package.make_renderer(self._constants.BLOCK_PIXEL_SIZE_AGENT)
+
+    def _tiles(self, blocks: Integer[Array, "h w"], world: Any) -> Int16[Array, "all_rows w"]:
+        """Blocks, and on them creatures and the player, who looks somewhere or sleeps."""
+        rows = self._view[0]
+        entities = self.entities(world)[:rows]
+        tiles = jnp.where(entities > 0, tiles_of_entities(entities), blocks.astype(jnp.int16))
+        looks = FIRST_LOOK + jnp.where(world.is_sleeping, 0, world.player_direction).astype(jnp.int16)
+        seen = jnp.where(entities == self.spec.entities.index("player"), looks, tiles)
+        inventory = ((0, self._constants.INVENTORY_OBS_HEIGHT), (0, 0))
+        return jnp.pad(seen, inventory, constant_values=-1)
 
     def _around(self, layer: Integer[Array, "y x"], player: Integer[Array, " 2"]) -> Integer[Array, "h w"]:
         """The part of a map layer that is in view; 0 outside the map."""
@@ -171,6 +195,7 @@ class CraftaxClassic(CraftaxGame):
             achievement_reward=22.0,  # 1 for each
             most_health=9,
             entities=("none", "player", "cow", "zombie", "skeleton", "arrow", "plant"),
+            creatures=("cow", "zombie", "skeleton"),
         )
 
     def entities(self, world: Any) -> Int8[Array, "h w"]:
@@ -186,6 +211,9 @@ class CraftaxClassic(CraftaxGame):
         ):
             labels = self._put(labels, label(name), mobs.position, mobs.mask, player)
         return self._with_inventory(labels)
+
+    def tiles(self, world: Any) -> Int16[Array, "h w"]:
+        return self._tiles(self._around(world.map, world.player_position), world)
 
 
 class Craftax(CraftaxGame):
@@ -214,6 +242,7 @@ class Craftax(CraftaxGame):
             achievement_reward=226.0,  # 1, 3, 5 or 8 each
             most_health=8 + self._params.max_attribute,  # the strength one can reach
             entities=("none", "player", "plant", "necromancer", *PASSIVE, *MELEE, *RANGED, *PROJECTILES),
+            creatures=(*PASSIVE, *MELEE, *RANGED),
         )
 
     def entities(self, world: Any) -> Int8[Array, "h w"]:
@@ -236,6 +265,9 @@ class Craftax(CraftaxGame):
                 kind = jnp.asarray(PROJECTILE_LOOK)[kind]
             labels = self._put(labels, label(first) + kind, mobs.position[level], mobs.mask[level], player)
         return self._with_inventory(labels)
+
+    def tiles(self, world: Any) -> Int16[Array, "h w"]:
+        return self._tiles(self._around(world.map[world.player_level], world.player_position), world)
 
 
 def _names(enumeration: Any) -> tuple[str, ...]:

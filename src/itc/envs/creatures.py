@@ -14,8 +14,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import lax, random
-from jaxtyping import Array, Bool, Int, Int8, Int32, Key, UInt8
+from jaxtyping import Array, Bool, Int, Int8, Int16, Int32, Key, UInt8
 
+from itc.envs.base import tiles_of_entities
 from itc.envs.wrappers import Game, Turn
 from itc.types import EnvSpec
 
@@ -90,6 +91,8 @@ class Creatures(Game):
         return_scale=1.0,
         entities=ENTITIES,
         achievements=("eat_cow",),
+        creatures=("cow", "zombie"),
+        scrolls=True,
         episode_length=EPISODE_LENGTH,
     )
 
@@ -122,6 +125,10 @@ class Creatures(Game):
     def entities(self, world: CreatureWorld) -> Int8[Array, "h w"]:
         tiles = self._view(world)
         return jnp.where(tiles == WALL, jnp.int8(0), tiles)
+
+    def tiles(self, world: CreatureWorld) -> Int16[Array, "h w"]:
+        walls = self._view(world) == WALL
+        return jnp.where(walls, jnp.int16(WALL), tiles_of_entities(self.entities(world)))
 
     def settled(self, world: CreatureWorld, action: Int[Array, ""]) -> Bool[Array, "h w"]:
         """Which tiles of the *next* frame are certain, given this frame and the action.

@@ -28,6 +28,7 @@ class Title:
     # Which channel gives a token its label where several are set in its four pixels: the player, then what can hurt or
     # reward, then marks that only say which way something goes.
     priority: tuple[str, ...]
+    creatures: tuple[str, ...]  # channels of things that are one pixel each, and move on their own
     most_reward: int  # in one step; rewards are never negative
 
 
@@ -37,6 +38,7 @@ TITLES = {
         actions=("noop", "left", "up", "right", "down"),
         channels=("player", "enemy", "trail", "gold"),
         priority=("player", "enemy", "gold", "trail"),
+        creatures=("enemy", "gold"),
         most_reward=1,  # one thing at most in a row
     ),
     "breakout": Title(
@@ -44,6 +46,7 @@ TITLES = {
         actions=("noop", "left", "right"),
         channels=("paddle", "ball", "trail", "brick"),
         priority=("paddle", "ball", "brick", "trail"),
+        creatures=("ball",),
         most_reward=1,
     ),
     "freeway": Title(
@@ -51,6 +54,7 @@ TITLES = {
         actions=("noop", "up", "down"),
         channels=("chicken", "car", "speed1", "speed2", "speed3", "speed4", "speed5"),
         priority=("chicken", "car", "speed1", "speed2", "speed3", "speed4", "speed5"),
+        creatures=("car",),
         most_reward=1,
     ),
     "space_invaders": Title(
@@ -58,6 +62,7 @@ TITLES = {
         actions=("noop", "left", "right", "fire"),
         channels=("cannon", "alien", "alien_left", "alien_right", "friendly_bullet", "enemy_bullet"),
         priority=("cannon", "friendly_bullet", "enemy_bullet", "alien", "alien_left", "alien_right"),
+        creatures=("alien", "friendly_bullet", "enemy_bullet"),
         most_reward=2,  # a shot takes nine steps to leave the screen and five to reload: two fly at most
     ),
 }
@@ -83,6 +88,7 @@ class MinAtar(Game):
             reward_range=(0.0, float(self._title.most_reward)),
             return_scale=1.0,
             entities=("none", *self._title.channels),
+            creatures=self._title.creatures,
             episode_length=self._params.max_steps_in_episode,
         )
 

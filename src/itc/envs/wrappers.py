@@ -7,9 +7,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax, random
-from jaxtyping import Array, Bool, Float32, Int, Int8, Key, PyTree, Shaped, UInt8
+from jaxtyping import Array, Bool, Float32, Int, Int8, Int16, Key, PyTree, Shaped, UInt8
 
-from itc.envs.base import Environment, Step
+from itc.envs.base import Environment, Step, tiles_of_entities
 from itc.types import EnvSpec
 
 World = PyTree[Shaped[Array, "..."]]
@@ -45,6 +45,10 @@ class Game(ABC):
     @abstractmethod
     def entities(self, world: World) -> Int8[Array, "h w"]:
         """Which entity stands on each token cell of the frame."""
+
+    def tiles(self, world: World) -> Int16[Array, "h w"]:
+        """What is drawn on each token cell, whatever the light, as in `Environment.tiles`."""
+        return tiles_of_entities(self.entities(world))
 
 
 class LaneState(NamedTuple):
@@ -86,6 +90,10 @@ class Lanes(Environment):
     @partial(jax.jit, static_argnums=0)
     def entities(self, state: LaneState) -> Int8[Array, "b h w"]:
         return jax.vmap(self.game.entities)(state.world)
+
+    @partial(jax.jit, static_argnums=0)
+    def tiles(self, state: LaneState) -> Int16[Array, "b h w"]:
+        return jax.vmap(self.game.tiles)(state.world)
 
     def _restart(
         self,
