@@ -2,10 +2,12 @@
 
 from tyro.extras import SubcommandApp
 
+from itc.cli.accuracy import accuracy
 from itc.cli.bench import bench
 from itc.cli.demo import demo
 from itc.cli.envs import envs
 from itc.cli.evaluate import evaluate
+from itc.cli.hallucinate import hallucinate
 from itc.cli.inspect import inspect
 from itc.cli.presets import presets
 from itc.cli.reproduce import reproduce
@@ -13,7 +15,8 @@ from itc.cli.sweep import sweep
 from itc.cli.world_model import world_model
 
 app = SubcommandApp()
-for command in (demo, presets, inspect, evaluate, sweep, reproduce, world_model, envs, bench):
+COMMANDS = (demo, presets, inspect, evaluate, accuracy, hallucinate, sweep, reproduce, world_model, envs, bench)
+for command in COMMANDS:
     app.command(command)
 
 

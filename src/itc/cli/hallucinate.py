@@ -1,0 +1,41 @@
+"""`itc hallucinate RUN…`: what is duplicated, lost or changed in dreams."""
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from itc.cli.measuring import measure_runs
+
+
+def hallucinate(
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional],
+    horizon: int = 20,
+    windows: int = 500,
+    decoders: tuple[str, ...] = (),
+    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+) -> None:
+    """Dream on from frames of new play under the recorded actions, and follow the creatures through the dream.
+
+    Duplication, disappearance and transmutation are per creature and step; what the simulator itself does stands beside
+    them, as creatures do spawn and die there. So do the stay rate and how often tiles change: too few changes are as
+    wrong as too many.
+
+    Args:
+        runs: Folders of training runs.
+        horizon: Steps to dream, at most what the model's context holds.
+        windows: Pieces of play to dream from, about; those that an episode's end cuts off are left out.
+        decoders: Which to compare; all presets but the Sinkhorn ones by default.
+        json_file: Also write the numbers to this file; they always go to RUN/measures/hallucination.json.
+    """
+    from itc.evaluate.truth import measure_hallucination
+
+    measure_runs(
+        "hallucination",
+        runs,
+        decoders,
+        json_file,
+        {"horizon": horizon, "windows": windows},
+        steps=windows * horizon,
+        measure=lambda trial, chosen: measure_hallucination(trial, chosen, horizon),
+    )

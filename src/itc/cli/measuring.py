@@ -1,0 +1,82 @@
+"""What the measuring commands have in common: load, play, measure, show, write."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from itc.decoding.config import DecodeConfig
+    from itc.evaluate.records import Measure
+    from itc.evaluate.truth import Trial
+
+
+def measure_runs(
+    what: str,
+    runs: tuple[Path, ...],
+    decoders: tuple[str, ...],
+    json_file: Path | None,
+    counts: Mapping[str, int],
+    steps: int,
+    measure: "Callable[[Trial, dict[str, DecodeConfig]], Iterable[Measure]]",
+) -> None:
+    """Measure each run, print a table and leave the numbers in its folder; `counts` must all be at least 1."""
+    from rich.console import Console
+
+    from itc.compilation import keep_compiled
+    from itc.evaluate.records import MEASURES, write_measures
+    from itc.evaluate.truth import DECODERS, named_decoders, prepare
+    from itc.runs import load
+    from itc.train.checkpoint import CheckpointError
+    from itc.train.run_folder import RunError
+
+    console = Console()
+    everything = []
+    try:
+        for name, count in counts.items():
+            if count < 1:
+                raise ValueError(f"{name} must be at least 1, got {count}")
+        if not runs:
+            raise ValueError("name at least one run")
+        chosen = named_decoders(decoders or DECODERS)
+        keep_compiled()
+        for path in runs:
+            run = load(path)
+            with console.status(f"{path}: playing in new worlds …"):
+                trial = prepare(run, steps)
+            console.print(f"{path} on {run.env.spec.name}: {trial.label_error:.2%} of real cells are misread")
+            with console.status(f"{path}: measuring {', '.join(chosen)} …"):
+                found = list(measure(trial, chosen))
+            write_measures(found, path / MEASURES / f"{what}.json")
+            console.print(table(found))
+            everything += [{"run": path.name} | asdict(one) for one in found]
+    except (RunError, CheckpointError, ValueError, OSError) as problem:
+        sys.exit(f"itc: {problem}")
+    if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        json_file.write_text(json.dumps(everything, indent=1) + "\n")
+
+
+def table(measures: "list[Measure]", transposed: bool = False):
+    """A column per decoder, a row per measure, or the other way; those of single steps are left to the file."""
+    from rich.table import Table
+
+    shown = [one for one in measures if " · step " not in one.measure]
+    found = {(one.measure, one.decoder): one.value for one in shown}
+    names, decoders = (list(dict.fromkeys(part)) for part in zip(*found, strict=True))
+    if transposed:
+        names = [name for name in names if "creatures" not in name]
+        made = Table("decoder", *names)
+        for decoder in decoders:
+            made.add_row(decoder, *(_shown(found.get((name, decoder))) for name in names))
+        return made
+    made = Table("measure", *decoders)
+    for name in names:
+        made.add_row(name, *(_shown(found.get((name, decoder))) for decoder in decoders))
+    return made
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"

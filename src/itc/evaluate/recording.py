@@ -1,0 +1,118 @@
+"""Play in worlds the model has not learned from, kept as tokens, beside what the simulator knows about it."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax, random
+from jaxtyping import Bool, Int16, Int32, Int64
+
+from itc.envs.base import Environment
+from itc.envs.rollout import Play, begin
+from itc.policies.conv_gru import ActorCritic
+from itc.tokenizers import patches
+from itc.train.collect import sampling_policy
+
+STEPS_PER_CALL = 20
+
+
+class Transitions(NamedTuple):
+    """Single steps, each with the frames that led to it."""
+
+    tokens: Int32[np.ndarray, "b context n"]  # the last is the frame the step starts from
+    actions: Int32[np.ndarray, "b context"]
+    after: Int32[np.ndarray, "b n"]
+    creatures: Bool[np.ndarray, " b"]  # in view before the step
+    lane: Int64[np.ndarray, " b"]
+
+
+class Recording(NamedTuple):
+    """What was seen and done, lane by lane; one frame more than steps."""
+
+    tokens: Int32[np.ndarray, "b frames n"]
+    actions: Int32[np.ndarray, "b t"]
+    same_episode: Bool[np.ndarray, "b t"]  # whether the frame after each step belongs to the same episode
+    tiles: Int16[np.ndarray, "b frames h w"]  # the simulator's word on each cell, see `Environment.tiles`
+    creatures: Bool[np.ndarray, "b frames"]  # whether a creature is in view, by the simulator's word
+
+    def windows(self, length: int) -> "Recording":
+        """Cut into pieces of so many steps that stay within their episode; what does not fill one is left out."""
+        lanes, steps = self.actions.shape
+        starts = [
+            (lane, start)
+            for lane in range(lanes)
+            for start in range(0, steps - length + 1, length)
+            if self.same_episode[lane, start : start + length].all()
+        ]
+
+        def cut(array: np.ndarray, size: int) -> np.ndarray:
+            pieces = [array[lane, start : start + size] for lane, start in starts]
+            return np.stack(pieces) if pieces else np.empty((0, size, *array.shape[2:]), array.dtype)
+
+        return Recording(
+            tokens=cut(self.tokens, length + 1),
+            actions=cut(self.actions, length),
+            same_episode=cut(self.same_episode, length),
+            tiles=cut(self.tiles, length + 1),
+            creatures=cut(self.creatures, length + 1),
+        )
+
+    def transitions(self, count: int, context: int) -> Transitions:
+        """Steps drawn without repetition, as many as there are up to `count`, that have so many frames before them."""
+        steps = self.actions.shape[1]
+        whole = np.stack([self.same_episode[:, end - context : end].all(axis=1) for end in range(context, steps + 1)])
+        end, lane = np.nonzero(whole)
+        chosen = np.sort(np.random.default_rng(0).permutation(len(end))[:count])
+        lane, end = lane[chosen], end[chosen] + context
+        time = end[:, None] - np.arange(context, 0, -1)[None]
+        return Transitions(
+            tokens=self.tokens[lane[:, None], time],
+            actions=self.actions[lane[:, None], time],
+            after=self.tokens[lane, end],
+            creatures=self.creatures[lane, end - 1],
+            lane=lane,
+        )
+
+
+def record(
+    env: Environment, policy: ActorCritic, codebook: patches.Codebook, key: Array, lanes: int, steps: int
+) -> Recording:
+    """Let a policy play from the start of new episodes, for a multiple of 20 steps, at least that many."""
+    reset_key, play_key = random.split(key)
+    world, frame = env.reset(reset_key, lanes)
+    play = begin(world, frame, policy.empty_memory(lanes))
+    pieces = []
+    for turn in range(-(-steps // STEPS_PER_CALL)):
+        play, seen = _play_on(env, policy, codebook, play, random.fold_in(play_key, turn))
+        pieces.append(jax.device_get(seen))
+    actions, ended, *per_frame = (np.concatenate(parts, axis=1) for parts in zip(*pieces, strict=True))
+    last = jax.device_get(_look(env, codebook, play))
+    tokens, tiles, creatures = (
+        np.concatenate([before, after[:, None]], axis=1) for before, after in zip(per_frame, last, strict=True)
+    )
+    return Recording(tokens, actions, ~ended, tiles, creatures)
+
+
+@partial(jax.jit, static_argnums=0)
+def _look(env: Environment, codebook: patches.Codebook, play: Play):
+    entities = env.entities(play.world)
+    creatures = jnp.array([env.spec.entities.index(name) for name in env.spec.creatures], jnp.int8)
+    in_view = (entities[..., None] == creatures[None, None, None]).any(axis=(1, 2, 3))
+    return patches.encode(codebook, play.frame), env.tiles(play.world), in_view
+
+
+@partial(jax.jit, static_argnums=0)
+def _play_on(env: Environment, policy: ActorCritic, codebook: patches.Codebook, play: Play, key: Array):
+    act = sampling_policy(policy)
+
+    def step(play: Play, key: Array):
+        seen = _look(env, codebook, play)
+        memory, action, _ = act(play.policy, play.frame, play.first, key)
+        world, outcome = env.step(play.world, action)
+        ended = outcome.terminated | outcome.truncated
+        return Play(world, outcome.frame, ended, memory), (action.astype(jnp.int32), ended, *seen)
+
+    play, seen = lax.scan(step, play, random.split(key, STEPS_PER_CALL))
+    return play, jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), seen)

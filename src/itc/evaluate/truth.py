@@ -1,0 +1,114 @@
+"""Is a run's dream true? Play in new worlds, look at it, and measure every decoder on the same model and data."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jax import random
+
+from itc.decoding.config import PRESETS, DecodeConfig
+from itc.evaluate.accuracy import accuracy
+from itc.evaluate.dreams import dream_windows
+from itc.evaluate.hallucination import SIMULATOR, Happenings, hallucination, happenings
+from itc.evaluate.predictions import decoded_predictions
+from itc.evaluate.recording import Recording, record
+from itc.evaluate.records import Measure
+from itc.evaluate.scenes import Eyes, eyes_for
+from itc.runs import Run
+
+# Seeds that no run trains on: one world to learn from what codes look like, another to measure in.
+LOOKING, MEASURING = 2_000_000, 3_000_000
+LANES = 64
+LEAST_STEPS = 200  # per lane: long enough to get somewhere
+# All presets but those that go through Sinkhorn: they reach the tokens of `paper` a thousand times more slowly.
+DECODERS = tuple(name for name, config in PRESETS.items() if config.solver != "sinkhorn")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Everything a measurement of a run needs."""
+
+    run: Run
+    eyes: Eyes
+    recording: Recording
+    label_error: float  # share of real cells that the eyes take for something else
+
+
+def prepare(run: Run, steps: int) -> Trial:
+    """Play at least so many steps in new worlds, after learning in others what there is to see."""
+    per_lane = max(LEAST_STEPS, -(-steps // LANES))
+    looking, measuring = (
+        record(run.env, run.policy, run.codebook, random.key(run.seed + seed), LANES, per_lane)
+        for seed in (LOOKING, MEASURING)
+    )
+    eyes = eyes_for(run.env.spec, run.codebook, looking)
+    return Trial(run, eyes, measuring, eyes.error(measuring))
+
+
+def measure_accuracy(trial: Trial, decoders: Mapping[str, DecodeConfig], transitions: int) -> Iterator[Measure]:
+    """One step ahead, with one frame of context and with as many as the model takes, on the same steps."""
+    run, spec = trial.run, trial.run.env.spec
+    blocks = run.config.world_model.blocks
+    steps = trial.recording.transitions(transitions, blocks)
+    if not len(steps.lane):
+        raise ValueError(f"{run.path}: no episode of its policy lasts the {blocks} steps of the model's context")
+    for context in sorted({1, blocks}):
+        decoded = decoded_predictions(
+            run.world_model,
+            run.codebook,
+            spec,
+            decoders,
+            steps.tokens[:, -context:],
+            steps.actions[:, -context:],
+            random.key(run.seed),
+        )
+        yield from accuracy(
+            trial.eyes, spec, steps.tokens[:, -1], steps.after, steps.actions[:, -1], steps.creatures, decoded,
+            steps.lane, f"context {context}",
+        )  # fmt: skip
+
+
+def measure_hallucination(trial: Trial, decoders: Mapping[str, DecodeConfig], horizon: int) -> Iterator[Measure]:
+    """Dreams under recorded actions beside what happened in truth."""
+    run, spec = trial.run, trial.run.env.spec
+    blocks = run.config.world_model.blocks
+    if not 1 <= horizon <= blocks:
+        raise ValueError(f"horizon must be in 1..{blocks}, what the model's context has room for, got {horizon}")
+    windows = trial.recording.windows(horizon)
+    if not len(windows.actions):
+        raise ValueError(f"{run.path}: no episode of its policy lasts {horizon} steps")
+    real = happenings(trial.eyes, spec, windows.tokens, windows.actions, windows.same_episode)
+    yield from hallucination(SIMULATOR, real, real)
+    for name, config in decoders.items():
+        tokens, going = dream_windows(run.world(config), windows.tokens[:, 0], windows.actions, random.key(run.seed))
+        yield from hallucination(name, happenings(trial.eyes, spec, tokens, windows.actions, going), real)
+
+
+def measure_single_steps(trial: Trial, decoders: Mapping[str, DecodeConfig], transitions: int) -> Iterator[Measure]:
+    """Accuracy and hallucination of single steps with the model's full context: quick, as nothing is dreamed on."""
+    run, spec = trial.run, trial.run.env.spec
+    blocks = run.config.world_model.blocks
+    steps = trial.recording.transitions(transitions, blocks)
+    before, actions = steps.tokens[:, -1], steps.actions[:, -1:]
+    decoded = decoded_predictions(
+        run.world_model, run.codebook, spec, decoders, steps.tokens, steps.actions, random.key(run.seed)
+    )
+
+    def happened(after: np.ndarray) -> Happenings:
+        counted = np.ones(actions.shape, bool)
+        return happenings(trial.eyes, spec, np.stack([before, after], axis=1), actions, counted)
+
+    real = happened(steps.after)
+    yield from hallucination(SIMULATOR, real, real, by_step=False)
+    for name, tokens in decoded.items():
+        yield from hallucination(name, happened(tokens), real, by_step=False)
+    yield from accuracy(
+        trial.eyes, spec, before, steps.after, actions[:, 0], steps.creatures, decoded, steps.lane, f"context {blocks}"
+    )
+
+
+def named_decoders(names: Sequence[str]) -> dict[str, DecodeConfig]:
+    unknown = [name for name in names if name not in PRESETS]
+    if unknown:
+        raise ValueError(f"unknown decoder {unknown[0]!r}; known: {', '.join(PRESETS)}")
+    return {name: PRESETS[name] for name in names}

@@ -1,0 +1,63 @@
+"""Which predictions count as plausible, on frames drawn by hand."""
+
+import numpy as np
+import pytest
+from drawn import SPEC, eyes, frame, scrolled
+
+from itc.evaluate.accuracy import accuracy, plausible
+
+NOOP, UP, RIGHT = 0, 1, 4
+COW = frame(C=((2, 2),))
+
+
+def is_plausible(before, after, predicted, action=NOOP):
+    return bool(plausible(eyes(), SPEC, before[None], after[None], predicted[None], np.array([action]))[0])
+
+
+def test_the_true_frame_is_plausible_and_so_is_a_creature_that_went_elsewhere():
+    assert is_plausible(COW, frame(C=((2, 3),)), frame(C=((2, 3),)))
+    assert is_plausible(COW, frame(C=((2, 3),)), frame(C=((3, 2),)))
+
+
+@pytest.mark.parametrize("predicted", [
+    frame(), frame(C=((2, 2), (2, 3))), frame(Z=((2, 2),)), frame(C=((5, 5),)), frame(C=((2, 2),), **{"#": ((1, 1),)}),
+])  # fmt: skip
+def test_lost_doubled_turned_and_jumping_creatures_and_wrong_ground_are_not(predicted):
+    assert not is_plausible(COW, COW, predicted)
+
+
+def test_the_ground_a_real_creature_hides_must_be_what_it_was():
+    assert not is_plausible(COW, frame(C=((2, 3),)), frame(C=((2, 2),), **{"#": ((2, 3),)}))
+
+
+def test_whatever_comes_into_view_is_not_asked_for():
+    after = scrolled(COW, 0, 1)
+    predicted = after.reshape(SPEC.grid).copy()
+    predicted[:, 8] = 4
+    assert is_plausible(COW, after, predicted.ravel(), RIGHT)
+    predicted[:, 7] = 4
+    assert not is_plausible(COW, after, predicted.ravel(), RIGHT)
+
+
+def test_a_creature_the_player_walks_into_may_be_gone():
+    before = frame(C=((3, 4),))
+    assert is_plausible(before, scrolled(frame(), -1, 0), scrolled(frame(), -1, 0), UP)
+    assert not is_plausible(before, before, frame())
+
+
+def test_shares_are_counted_by_group_with_their_number():
+    before = np.stack([COW, COW, frame(), frame()])
+    predicted = np.stack([COW, frame(), frame(), frame()])
+    measures = {
+        one.measure: one
+        for one in accuracy(
+            eyes(), SPEC, before, before, np.zeros(4, int), np.array([True, True, False, False]), {"it": predicted},
+            np.arange(4), "context 1",
+        )
+    }  # fmt: skip
+    assert measures["exact · context 1 · all"].value == 0.75
+    assert measures["exact · context 1 · with creatures"].value == 0.5
+    assert measures["plausible · context 1 · without creatures"].value == 1.0
+    assert measures["token error · context 1 · with creatures"].value == pytest.approx(1 / 162, abs=1e-6)
+    assert measures["exact · context 1 · with creatures"].n == 2
+    assert measures["token error · context 1 · all"].n == 4 * 81

@@ -1,0 +1,88 @@
+"""Play that is kept, and looked at: in the creatures' world everything can be known."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from drawn import SPEC
+from jax import random
+
+from itc.envs.creatures import TILE_PIXELS
+from itc.envs.registry import make
+from itc.evaluate.following import headings, view_motion
+from itc.evaluate.hallucination import happenings
+from itc.evaluate.recording import record
+from itc.evaluate.scenes import Scene, eyes_for
+from itc.policies.conv_gru import ActorCritic, PolicyConfig
+from itc.policies.encoders import EncoderConfig
+from itc.tokenizers.patches import Codebook
+
+LANES, STEPS = 16, 60
+
+
+@pytest.fixture(scope="module")
+def played():
+    policy = ActorCritic(random.key(0), SPEC, PolicyConfig(EncoderConfig((1,), resize=(1, 1)), memory=1, hidden=1))
+    codebook = Codebook(jnp.asarray(TILE_PIXELS), jnp.int32(len(TILE_PIXELS)))
+    recording = record(make("creatures"), policy, codebook, random.key(1), LANES, STEPS)
+    return recording, eyes_for(SPEC, codebook, recording)
+
+
+def test_eyes_learn_what_every_code_means(played):
+    recording, eyes = played
+    assert eyes.error(recording) == 0.0
+    scene, truth = eyes(recording.tokens), eyes.truth(recording)
+    assert (scene.creatures == truth.creatures).all()
+    assert (truth.creatures.any(axis=(2, 3, 4)) == recording.creatures).all()
+
+
+def test_in_a_world_without_spawning_nobody_comes_from_nowhere(played):
+    """Whatever the eyes miss about the view's motion would show as creatures that appear."""
+    recording, eyes = played
+    seen = happenings(eyes, SPEC, recording.tokens, recording.actions, recording.same_episode)
+    counted = recording.same_episode
+    assert seen.creatures[counted].sum() > 500
+    assert seen.duplicated[counted].sum() == 0
+    assert seen.transmuted[counted].sum() == 0
+    # Only eaten cows disappear: those the player walked onto.
+    assert seen.disappeared[counted].sum() < 0.02 * seen.creatures[counted].sum()
+    assert seen.changed_far[counted].sum() == 0
+
+
+def test_the_view_moves_as_the_player_does(played):
+    """A player that is not stopped by anything moves the view; walls in front stop it."""
+    recording, eyes = played
+    before, after = (
+        Scene(
+            *(
+                part[:, cut].reshape(-1, *part.shape[2:])[recording.same_episode.ravel()]
+                for part in eyes(recording.tokens)
+            )
+        )
+        for cut in (slice(None, -1), slice(1, None))
+    )
+    heading = headings(SPEC, recording.actions[recording.same_episode])
+    motion = view_motion(SPEC, before, after, heading)
+    ahead = before.kinds[np.arange(len(heading)), 4 + heading[:, 0], 4 + heading[:, 1]]
+    wants = heading.any(axis=1)
+    assert not motion[wants & (ahead == 4)].any()
+    free = wants & (ahead == 0)
+    assert (motion[free] == heading[free]).all(axis=1).mean() == 1.0
+
+
+def test_windows_stay_within_their_episode_and_transitions_keep_what_led_to_them(played):
+    recording, _ = played
+    windows = recording.windows(10)
+    assert windows.same_episode.all()
+    assert windows.tokens.shape[1:] == (11, SPEC.cells)
+    steps = recording.transitions(50, 3)
+    assert len(steps.lane) == 50
+    one = 17
+    lane = steps.lane[one]
+    at = [
+        time
+        for time in range(3, STEPS + 1)
+        if (recording.tokens[lane, time - 3 : time] == steps.tokens[one]).all()
+        and (recording.tokens[lane, time] == steps.after[one]).all()
+    ]
+    assert at
+    assert recording.same_episode[lane, at[0] - 3 : at[0]].all()
