@@ -6,7 +6,7 @@ import pytest
 from test_cli import assert_refused, run
 from test_train import TINY
 
-from itc.cli.sweep import option, table
+from itc.cli.sweep_training import option, table
 
 
 @pytest.mark.slow
@@ -48,6 +48,7 @@ def test_settings_become_options(name, value, words):
 
 @pytest.mark.parametrize(("arguments", "words"), [
     (("creatures/quick", "--grid", "seed=0"), "--train"),
+    (("creatures/quick", "--train", "--grid", "seed=0", "--jobs", "0"), "jobs must be at least 1"),
     (("creatures/quick", "--train", "--grid", "seed"), "NAME=VALUE"),
     (("no-such-preset", "--train", "--grid", "seed=0"), "no-such-preset"),
 ])  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import tyro
 
-from itc.cli import app, sweep
+from itc.cli import app, sweep_training
 from itc.cli.train import TrainArguments
 from itc.evaluate import published
 from itc.evaluate.reproduce import RECIPES
@@ -57,7 +57,7 @@ def check_training(preset, point):
     """As `itc train` reads it; seeds do not matter to that."""
     if point["seed"] != "0":
         return
-    words = [word for name, value in point.items() for word in sweep.option(name, value)]
+    words = [word for name, value in point.items() for word in sweep_training.option(name, value)]
     defaults = TrainArguments(preset=preset, config=find(preset).config)
     chosen = tyro.cli(TrainArguments, args=[preset, *words], default=defaults)
     assert chosen.preset == preset
@@ -92,7 +92,7 @@ def test_the_small_agents_differ_from_their_preset_as_the_papers_do():
     trained = {}
     for step in RECIPES["craftax-classic"].here(Path("out"), 1):
         (point,) = points_of(step)
-        words = [word for name, value in point.items() for word in sweep.option(name, value)]
+        words = [word for name, value in point.items() for word in sweep_training.option(name, value)]
         defaults = TrainArguments(config=find("craftax-classic/quick").config)
         trained[step.about] = tyro.cli(TrainArguments, args=["p", *words], default=defaults).config
     for small, name in zip(trained.values(), ("dedieu", "dedieu-tuned", "itc-paper"), strict=True):

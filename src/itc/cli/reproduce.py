@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from itc.cli.sweep import ITC
+from itc.cli.sweep_training import ITC
 
 if TYPE_CHECKING:
     from itc.evaluate.reproduce.recipe import Recipe

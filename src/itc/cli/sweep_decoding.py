@@ -1,0 +1,55 @@
+"""`itc sweep RUN --grid …`: one trained model, its predictions decoded with every combination of settings."""
+
+import json
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from itc.decoding.config import DecodeConfig
+    from itc.evaluate.grid import Point
+
+
+def sweep_decoding(
+    path: Path, wanted: "list[Point]", base: str, transitions: int, picture: Path | None, json_file: Path | None
+) -> None:
+    """Measure single steps at every point, print the table, draw the map."""
+    from rich.console import Console
+
+    from itc.cli.measuring import table
+    from itc.compilation import keep_compiled
+    from itc.evaluate.grid import name_of
+    from itc.evaluate.records import MEASURES, write_measures
+    from itc.evaluate.truth import measure_single_steps, named_decoders, prepare
+    from itc.runs import load
+    from itc.viewer.heat_maps import draw_heat_maps
+
+    console = Console()
+    decoders = {name_of(point): decoder_of(named_decoders((base,))[base], point) for point in wanted}
+    keep_compiled()
+    run = load(path)
+    with console.status(f"{path}: playing in new worlds …"):
+        trial = prepare(run, 2 * transitions)
+    with console.status(f"{path}: decoding in {len(decoders)} ways …"):
+        measures = list(measure_single_steps(trial, decoders, transitions))
+    write_measures(measures, path / MEASURES / "sweep.json")
+    console.print(table(measures, transposed=True))
+    drawn = draw_heat_maps(measures, dict(zip(decoders, wanted, strict=True)), picture or path / MEASURES / "sweep.png")
+    console.print(f"heat maps: {drawn}" if drawn else "No heat map: it takes two settings with several numbers each.")
+    if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        json_file.write_text(json.dumps([asdict(one) for one in measures], indent=1) + "\n")
+
+
+def decoder_of(base: "DecodeConfig", point: "Point") -> "DecodeConfig":
+    """The base with the settings of a point, each read as what the field holds."""
+    kinds = {field.name: type(getattr(base, field.name)) for field in fields(base)}
+    values = {}
+    for name, word in point.items():
+        if name not in kinds:
+            raise ValueError(f"a decoder has no setting {name!r}; it has {', '.join(kinds)}")
+        try:
+            values[name] = {"on": True, "off": False}[word] if kinds[name] is bool else kinds[name](word)
+        except (ValueError, KeyError):
+            raise ValueError(f"{name} cannot be {word!r}") from None
+    return replace(base, **values)
