@@ -6,7 +6,9 @@ import pytest
 from test_cli import assert_refused, run
 from test_train import TINY
 
-from itc.cli.sweep_training import option, table
+from itc.cli.sweep_training import _is_done, option, table
+from itc.presets.creatures import QUICK
+from itc.train.run_folder import RunFolder
 
 
 @pytest.mark.slow
@@ -44,6 +46,15 @@ def test_the_table_takes_the_mean_over_seeds():
 ])  # fmt: skip
 def test_settings_become_options(name, value, words):
     assert option(name, value) == words
+
+
+def test_a_run_somebody_looked_at_half_way_is_not_done(tmp_path):
+    run = RunFolder(tmp_path)
+    run.write_config(QUICK, "creatures/quick", 0)
+    assert not _is_done(tmp_path, episodes=100)
+    for iterations, episodes, done in ((1, 100, False), (QUICK.iterations, 10, False), (QUICK.iterations, 100, True)):
+        run.write_evaluation({"iterations": iterations, "episodes": episodes})
+        assert _is_done(tmp_path, episodes=100) == done
 
 
 @pytest.mark.parametrize(("arguments", "words"), [

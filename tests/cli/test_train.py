@@ -134,6 +134,7 @@ def test_evaluate_plays_and_films(straight, tmp_path):
     finished = run("evaluate", str(folder), "--episodes", "3", "--json", str(file))
     assert finished.returncode == 0, finished.stderr
     assert json.loads(file.read_text())["episodes"] == 3
+    assert (folder / "evaluation.json").read_text() == file.read_text()
     filmed = run("evaluate", str(folder), "--video")
     assert filmed.returncode == 0, filmed.stderr
     assert (folder / "episode.gif").stat().st_size > 1000

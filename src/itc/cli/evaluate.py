@@ -19,6 +19,8 @@ def evaluate(
 ) -> None:
     """Play whole episodes with a run's policy in new worlds, and tell how it went, beside playing at random.
 
+    The numbers stay in the run's folder as evaluation.json, where `itc report` finds them.
+
     Args:
         run: Folder of a training run.
         episodes: How many.
@@ -29,7 +31,7 @@ def evaluate(
     from itc.compilation import keep_compiled
     from itc.runs import load
     from itc.train.checkpoint import CheckpointError
-    from itc.train.run_folder import RunError
+    from itc.train.run_folder import RunError, RunFolder
 
     if episodes < 1:
         sys.exit(f"itc evaluate: episodes must be at least 1, got {episodes}")
@@ -44,6 +46,7 @@ def evaluate(
     numbers = measure(loaded, episodes, seed)
     for name, value in numbers.items():
         print(f"{name}: {value}")
+    RunFolder(run).write_evaluation(numbers)
     if json_file is not None:
         json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.write_text(json.dumps(numbers, indent=1) + "\n")

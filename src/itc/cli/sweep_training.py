@@ -7,7 +7,7 @@ from typing import Any
 
 from itc.evaluate.grid import Point, name_of
 from itc.evaluate.side_by_side import Finished, Job, run_side_by_side, stopped_by_sigterm
-from itc.train.run_folder import EVALUATION
+from itc.train.run_folder import RunError, RunFolder
 
 ITC = (sys.executable, "-c", "from itc.cli import main; main()")
 
@@ -31,7 +31,7 @@ def _train_all(preset: str, wanted: list[Point], folder: Path, jobs: int, episod
     todo = [
         Job(name, _commands(preset, point, runs[name], episodes), runs[name] / "sweep.log")
         for point in wanted
-        if not (runs[name := name_of(point)] / EVALUATION).is_file()
+        if not _is_done(runs[name := name_of(point)], episodes)
     ]
     print(f"{len(wanted)} runs in {folder}, {len(wanted) - len(todo)} of them done; {jobs} at a time", flush=True)
     done = len(wanted) - len(todo)
@@ -46,7 +46,7 @@ def _train_all(preset: str, wanted: list[Point], folder: Path, jobs: int, episod
     if failed:
         sys.exit(f"itc sweep: {len(failed)} of {len(wanted)} runs failed; the same command tries them again")
     return [
-        {"preset": preset, "settings": point, **json.loads((runs[name_of(point)] / EVALUATION).read_text())}
+        {"preset": preset, "settings": point, **(RunFolder(runs[name_of(point)]).read_evaluation() or {})}
         for point in wanted
     ]
 
@@ -55,7 +55,7 @@ def _commands(preset: str, point: Point, run: Path, episodes: int) -> list[list[
     settings = [word for name, value in point.items() for word in option(name, value)]
     return [
         [*ITC, "train", preset, "--run", str(run), *settings],
-        [*ITC, "evaluate", str(run), "--episodes", str(episodes), "--json", str(run / EVALUATION)],
+        [*ITC, "evaluate", str(run), "--episodes", str(episodes)],
     ]
 
 
@@ -67,6 +67,19 @@ def option(name: str, value: str) -> tuple[str, ...]:
         room, dot, switch = name.rpartition(".")
         return (f"--{room}{dot}no-{switch}",)
     return (f"--{name}", *value.split())
+
+
+def _is_done(run: Path, episodes: int) -> bool:
+    """Trained to the end and evaluated after that: somebody may have had a look at it half-way."""
+    folder = RunFolder(run)
+    try:
+        evaluation = folder.read_evaluation()
+        if evaluation is None:
+            return False
+        config, _, _ = folder.read_config()
+    except RunError:
+        return False
+    return evaluation.get("iterations") == config.iterations and evaluation.get("episodes", 0) >= episodes
 
 
 def table(records: list[dict[str, Any]]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from itc.train.config import TrainConfig
 
 CONFIG, VERSIONS, METRICS, CHECKPOINTS = "config.json", "versions.json", "metrics.jsonl", "checkpoints"
-EVALUATION = "evaluation.json"  # where a run that is one of many keeps what it reached
+EVALUATION = "evaluation.json"  # what `itc evaluate` found last
 PACKAGES = ("itc", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "numpy", "craftax", "gymnax", "ale-py")
 EXTENDABLE = ("interactions",)  # may differ when a run goes on
 
@@ -89,6 +89,19 @@ class RunFolder:
         with self.metrics.open("a") as file:
             file.write(json.dumps(line) + "\n")
             file.flush()
+
+    def write_evaluation(self, numbers: dict[str, Any]) -> None:
+        _replace(self.path / EVALUATION, json.dumps(numbers, indent=1) + "\n")
+
+    def read_evaluation(self) -> dict[str, Any] | None:
+        """What `itc evaluate` found last; None if nobody has asked yet."""
+        file = self.path / EVALUATION
+        if not file.is_file():
+            return None
+        try:
+            return dict(json.loads(file.read_text()))
+        except (ValueError, TypeError) as problem:
+            raise RunError(f"{file} cannot be read: {problem}") from problem
 
 
 def _replace(file: Path, text: str) -> None:
