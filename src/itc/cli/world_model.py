@@ -75,7 +75,7 @@ def _measure(run: "Run") -> None:
     from jax import random
 
     from itc.evaluate.one_step import one_step_accuracy
-    from itc.viewer.run_pictures import HELD_OUT
+    from itc.viewer.dreams import HELD_OUT
 
     if not int(run.codebook.size):
         sys.exit("itc world-model: stopped before anything was learned; the same command goes on")

@@ -37,7 +37,7 @@ def draw_filmstrip(rows: dict[str, UInt8[np.ndarray, "t H W c"]], frame_max: int
     plt.close(figure)
 
 
-def as_picture(frame: UInt8[np.ndarray, "H W c"], frame_max: int) -> np.ndarray:
+def as_picture(frame: UInt8[np.ndarray, "H W c"], frame_max: int) -> UInt8[np.ndarray, "H W 3"]:
     """Colours as they are; binary channels each in a colour of its own."""
     if frame.shape[-1] == 3 and frame_max == 255:
         return frame
@@ -47,7 +47,7 @@ def as_picture(frame: UInt8[np.ndarray, "H W c"], frame_max: int) -> np.ndarray:
     picture = np.zeros((*frame.shape[:2], 3))
     for channel in range(frame.shape[-1]):
         picture = np.where(frame[..., channel, None] > 0, colours[channel], picture)
-    return picture
+    return (255 * picture).round().astype(np.uint8)
 
 
 def write_animation(frames: UInt8[np.ndarray, "t H W c"], frame_max: int, path: Path, per_second: int = 12) -> None:
@@ -55,7 +55,6 @@ def write_animation(frames: UInt8[np.ndarray, "t H W c"], frame_max: int, path: 
     from PIL import Image
 
     pictures = [as_picture(frame, frame_max) for frame in frames]
-    pictures = [picture if picture.dtype == np.uint8 else (255 * picture).astype(np.uint8) for picture in pictures]
     scale = max(1, round(320 / frames.shape[1]))
     images = [Image.fromarray(picture.repeat(scale, axis=0).repeat(scale, axis=1)) for picture in pictures]
     path.parent.mkdir(parents=True, exist_ok=True)

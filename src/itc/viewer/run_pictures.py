@@ -2,20 +2,12 @@
 
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-from jax import random
-
-from itc.envs.rollout import begin, recorded_policy
 from itc.runs import Run
-from itc.train.collect import collect
-from itc.train.imagine import imagine
 from itc.train.run_folder import RunFolder
+from itc.viewer.dreams import dream_beside, papers_decoder
 from itc.viewer.filmstrip import draw_filmstrip
 
 STRIP = 8  # frames, at most
-HELD_OUT = 1_000_000  # added to the seed: worlds the run has not seen
 
 
 def draw_dreams(run: Run, path: Path | None = None) -> Path:
@@ -24,19 +16,8 @@ def draw_dreams(run: Run, path: Path | None = None) -> Path:
     It goes into the run's folder unless a path is given.
     """
     spec = run.env.spec
-    reset_key, play_key, dream_key = random.split(random.key(run.seed + HELD_OUT), 3)
-    world, frame = run.env.reset(reset_key, 1)
-    steps = min(STRIP, run.config.world_model.blocks + 1)
-    _, real = collect(run.env, run.policy, begin(world, frame, run.policy.empty_memory(1)), play_key, steps)
-    rows = {"real": np.asarray(real.frames[0])}
-    actions = real.actions[:, : steps - 1]
-    papers_own = "paper-minatar" if spec.name.startswith("minatar/") else "paper"
-    for name in ("sample", papers_own, "conserving"):
-        _, dream = imagine(
-            run.world(name), dream_key, real.frames[:, :1], actions[:, :0], recorded_policy(actions), jnp.int32(0),
-            steps - 1,
-        )  # fmt: skip
-        rows[name] = np.concatenate([np.asarray(dream.frames[0]), np.asarray(jax.device_get(dream.final_frame))])
+    beside = dream_beside(run, ("sample", papers_decoder(spec.name), "conserving"), STRIP)
+    rows = {"real": beside.real} | {name: dream.frames for name, dream in beside.dreams.items()}
     path = path or run.path / "dreams.png"
     draw_filmstrip(rows, spec.frame_max, path, "The world, and what the model dreams under the same actions")
     return path
