@@ -10,12 +10,13 @@ from itc.cli.evaluate import evaluate
 from itc.cli.hallucinate import hallucinate
 from itc.cli.inspect import inspect
 from itc.cli.presets import presets
+from itc.cli.report import report
 from itc.cli.reproduce import reproduce
 from itc.cli.sweep import sweep
 from itc.cli.world_model import world_model
 
 app = SubcommandApp()
-COMMANDS = (demo, presets, inspect, evaluate, accuracy, hallucinate, sweep, reproduce, world_model, envs, bench)
+COMMANDS = (demo, presets, inspect, evaluate, accuracy, hallucinate, report, sweep, reproduce, world_model, envs, bench)
 for command in COMMANDS:
     app.command(command)
 

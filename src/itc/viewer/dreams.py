@@ -1,5 +1,6 @@
 """A piece of real play, and what the model dreams from its first frame under the same actions, decoder by decoder."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 from jax import Array, random
 from jaxtyping import Bool, Int32, UInt8
 
+from itc.decoding.config import DecodeConfig
 from itc.envs.rollout import begin, recorded_policy
 from itc.runs import Run
 from itc.train.collect import collect, ends_of
@@ -34,18 +36,20 @@ class Beside(NamedTuple):
     dreams: dict[str, Dream]  # by decoder
 
 
-def papers_decoder(env: str) -> str:
-    """The decoder the paper uses in this environment."""
-    return "paper-minatar" if env.startswith("minatar/") else "paper"
+def to_compare(env: str) -> dict[str, str | DecodeConfig]:
+    """Plain sampling, what the paper does in this environment, and ours."""
+    papers = "paper-minatar" if env.startswith("minatar/") else "paper"
+    return {name: name for name in ("sample", papers, "conserving")}
 
 
-def dream_beside(run: Run, decoders: tuple[str, ...], frames: int) -> Beside:
-    """Play in a world of a held-out seed, then dream the same; at most as many frames as the model has room for."""
+def dream_beside(run: Run, decoders: Mapping[str, str | DecodeConfig], frames: int) -> Beside:
+    """Play in a world of a held-out seed, then dream the same by decoders of any name; at most as many frames as the
+    model has room for."""
     play_key, dream_key = random.split(random.key(run.seed + HELD_OUT))
     real, actions = _play(run, play_key, min(frames, run.config.world_model.blocks + 1))
     dreams = {}
-    for name in decoders:
-        dream = jax.device_get(_dream(run.world(name), dream_key, real[:, 0], actions))
+    for name, decoder in decoders.items():
+        dream = jax.device_get(_dream(run.world(decoder), dream_key, real[:, 0], actions))
         seen = np.concatenate([dream.frames[0], dream.final_frame])
         dreams[name] = Dream(seen, dream.outcome.source[0])
     names = run.env.spec.actions

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from itc.runs import Run
 from itc.train.run_folder import RunFolder
-from itc.viewer.dreams import dream_beside, papers_decoder
+from itc.viewer.dreams import dream_beside, to_compare
 from itc.viewer.filmstrip import draw_filmstrip
 
 STRIP = 8  # frames, at most
@@ -16,7 +16,7 @@ def draw_dreams(run: Run, path: Path | None = None) -> Path:
     It goes into the run's folder unless a path is given.
     """
     spec = run.env.spec
-    beside = dream_beside(run, ("sample", papers_decoder(spec.name), "conserving"), STRIP)
+    beside = dream_beside(run, to_compare(spec.name), STRIP)
     rows = {"real": beside.real} | {name: dream.frames for name, dream in beside.dreams.items()}
     path = path or run.path / "dreams.png"
     draw_filmstrip(rows, spec.frame_max, path, "The world, and what the model dreams under the same actions")

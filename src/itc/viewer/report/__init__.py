@@ -1,0 +1,1 @@
+"""One page about a few runs, that needs nothing but itself."""

@@ -1,0 +1,111 @@
+"""How it was learned: return and score over interactions."""
+
+from collections.abc import Sequence
+
+from itc.viewer.report import theirs
+from itc.viewer.report.colours import colour
+from itc.viewer.report.groups import Group
+from itc.viewer.report.line_chart import Line, Mark, line_chart
+from itc.viewer.report.markup import Markup, element
+from itc.viewer.report.over_seeds import mean_over_seeds
+from itc.viewer.report.reading import curve
+from itc.viewer.report.section import Section, missing, prose
+from itc.viewer.report.tables import papers, row, table, with_interval
+
+INTERACTIONS = "interactions with the real game"
+MOST_POINTS = 250  # more than can be seen
+LEARNERS = {  # further numbers of the metrics, and what they are
+    "world_model/token_loss": "world model: loss per token",
+    "world_model/token_accuracy": "world model: share of tokens right",
+    "dreams/reward": "reward per dreamed step",
+    "dreams/copied": "share of dreamed tokens that are copies",
+    "play/entropy": "entropy of the policy",
+    "codes": "codes in use",
+}
+
+
+def curves(groups: Sequence[Group]) -> Section:
+    """One chart for each environment and quantity, the mean over seeds with an interval."""
+    body = []
+    for env in dict.fromkeys(one.env for one in groups):
+        here = [one for one in groups if one.env == env]
+        percent = any(curve(run, "score") for one in here for run in one.runs)
+        shown = {"return_percent": "return, %", "score": "score, %"} if percent else {"return": "return"}
+        charts = [_chart(here, name, f"{env}: {title}") for name, title in shown.items()]
+        if not any(charts):
+            body.append(missing(f"{env}: no episode has ended yet.", f"itc train --resume {here[0].runs[0].path}"))
+            continue
+        body.append(element("div", charts, class_="charts"))
+        body.append(_at_the_end(here, shown) if percent else None)
+        body.append(_learners(here))
+    seeds = max(len(one.runs) for one in groups)
+    band = " The band is the 95 % interval of the mean over seeds, the faint lines are the seeds." if seeds > 1 else ""
+    note = prose("Episodes of training itself, those that ended within about the last 50,000 interactions.", band)
+    return Section("learning", "How it learned", (note, *body))
+
+
+def _chart(groups: Sequence[Group], name: str, title: str) -> Markup | None:
+    lines = [line for one in groups for line in _lines(one, name)]
+    if not lines:
+        return None
+    return line_chart(lines, title, INTERACTIONS, _warm_ups(groups))
+
+
+def _lines(one: Group, name: str) -> list[Line]:
+    """The mean where all seeds have a point, and each seed."""
+    found = [points for run in one.runs if (points := curve(run, name))]
+    if not found:
+        return []
+    shade = colour(one.colour)
+    common = _thinned([x for x in found[0] if all(x in points for points in found)])
+    singles = [Line(one.name, shade, list(points), list(points.values()), faint=True) for points in found]
+    if not common:
+        return [single._replace(faint=False) for single in singles]
+    estimates = [mean_over_seeds([points[x] for points in found]) for x in common]
+    values, lows, highs = ([getattr(one, part) for one in estimates] for part in ("value", "low", "high"))
+    if len(found) == 1:
+        return [Line(one.name, shade, common, values)]
+    return [Line(one.name, shade, common, values, lows, highs), *singles]
+
+
+def _thinned(xs: list[int]) -> list[int]:
+    """Every so many, the last one included."""
+    every = -(-len(xs) // MOST_POINTS)
+    return xs[::-1][::every][::-1] if every > 1 else xs
+
+
+def _warm_ups(groups: Sequence[Group]) -> list[Mark]:
+    """Where imagination begins; once if it is the same for all."""
+    together: dict[int, list[str]] = {}
+    for one in groups:
+        config = one.runs[0].config
+        if config.imagine.updates and config.learn_policy:
+            together.setdefault(config.imagine.warm_up, []).append(one.name)
+    everyone = [len(names) for names in together.values()] == [len(groups)]
+    return [Mark(at, "dreams begin" if everyone else f"dreams of {names[0]}") for at, names in together.items()]
+
+
+def _at_the_end(groups: Sequence[Group], shown: dict[str, str]) -> Markup:
+    """The last point of each curve beside the paper's, which is the same quantity."""
+    rows = []
+    for one in groups:
+        last = max((x for run in one.runs for x in curve(run, next(iter(shown)))), default=0)
+        cells = []
+        for name in shown:
+            found = [points[last] for run in one.runs if last in (points := curve(run, name))]
+            estimate = mean_over_seeds(found) if found else None
+            cells.append("–" if estimate is None else with_interval(estimate))
+        rows.append(row(one.name, f"{last:,} interactions", *cells))
+    measures = ("return %", "score %")
+    rows += [
+        row(papers(line.method), line.setting, *(line.numbers.get(name, "–") for name in measures), theirs=True)
+        for line in theirs.at_the_end_of_training(groups[0].env)
+    ]
+    return table(("", "after", *measures), rows, "Return and score at the end of training")
+
+
+def _learners(groups: Sequence[Group]) -> Markup | None:
+    charts = [made for name, title in LEARNERS.items() if (made := _chart(groups, name, title))]
+    if not charts:
+        return None
+    return element("details", element("summary", "More curves"), element("div", charts, class_="charts small"))

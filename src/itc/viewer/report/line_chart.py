@@ -1,0 +1,170 @@
+"""Lines over an axis, with bands around them: drawn without a size, so that they fit any screen.
+
+The picture is stretched to the room there is, lines keep their width, and the words around it are not part of it, so
+they keep their size.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from itc.viewer.report.figures import Number, figure, percent, short, ticks
+from itc.viewer.report.markup import Markup, element
+
+SIDE = 1000  # of the square that is stretched
+
+
+class Line(NamedTuple):
+    """Points from left to right; a faint line has no name in the legend."""
+
+    name: str
+    colour: str  # a CSS colour
+    x: Sequence[Number]
+    y: Sequence[Number]
+    low: Sequence[Number] | None = None
+    high: Sequence[Number] | None = None
+    dashed: bool = False
+    faint: bool = False
+
+
+class Mark(NamedTuple):
+    """A place on the axis from left to right that has a name."""
+
+    x: Number
+    label: str
+
+
+class _Scale(NamedTuple):
+    low: Number
+    high: Number
+
+    def __call__(self, value: Number) -> float:
+        return (value - self.low) / (self.high - self.low)
+
+
+def line_chart(
+    lines: Sequence[Line],
+    title: str,
+    x_label: str,
+    marks: Sequence[Mark] = (),
+    note: str = "",
+    shares: bool = False,
+) -> Markup:
+    """A figure with a title, axes, a legend if there is more than one name, and numbers where the pointer is.
+
+    Shares are written in percent.
+    """
+    write = percent if shares else figure
+    across = _around([x for line in lines for x in line.x])
+    up = _around([y for line in lines for y in (*line.y, *(line.low or ()), *(line.high or ()))], from_zero=True)
+    named = [line for line in lines if not line.faint]
+    shown_marks = [mark for mark in marks if across.low <= mark.x <= across.high]
+    picture = element(
+        "svg",
+        [element("path", class_="grid", d=f"M0 {_y(up, at)}H{SIDE}") for at in ticks(*up)],
+        [element("path", class_="mark", d=f"M{_x(across, mark.x)} 0V{SIDE}") for mark in shown_marks],
+        [_band(line, across, up) for line in named],
+        [_path(line, across, up) for line in sorted(lines, key=lambda line: not line.faint)],
+        viewBox=f"0 0 {SIDE} {SIDE}",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=f"{title}: {'; '.join(_last(line, write) for line in named)}",
+    )
+    area = element("div", picture, _mark_names(shown_marks, across), element("i", class_="rule"), class_="area")
+    plot = element(
+        "div",
+        element(
+            "div",
+            [_tick("bottom", up(at), f"{100 * at:g} %" if shares else short(at)) for at in ticks(*up)],
+            class_="ys",
+        ),
+        area,
+        element("div", [_tick("left", across(at), short(at)) for at in ticks(*across, about=4)], class_="xs"),
+        class_="plot",
+        data_lines=_for_the_pointer(named, across, write),
+    )
+    return element(
+        "figure",
+        element("figcaption", element("b", title), " ", element("small", note) if note else None),
+        plot,
+        element("p", x_label, class_="x-label"),
+        legend([(line.name, line.colour, line.dashed) for line in named]) if len(named) > 1 else None,
+        class_="chart",
+    )
+
+
+def legend(entries: Sequence[tuple[str, str, bool]]) -> Markup:
+    """Names with a piece of their line: (name, colour, dashed)."""
+    return element("ul", [_entry(*entry) for entry in entries], class_="legend")
+
+
+def _entry(name: str, colour: str, dashed: bool) -> Markup:
+    stroke = element("path", d="M0 5H22", style=f"stroke:{colour}", class_="dashed" if dashed else None)
+    return element("li", element("svg", stroke, width=22, height=10, aria_hidden="true"), name, element("output"))
+
+
+def _around(values: Sequence[Number], from_zero: bool = False) -> _Scale:
+    """From the smallest to the largest, or from zero if that is not far away; never empty."""
+    low, high = min(values), max(values)
+    if from_zero and 0 < low < 0.6 * high:
+        low = 0.0
+    return _Scale(low, high) if high > low else _Scale(low - 0.5, high + 0.5)
+
+
+def _x(scale: _Scale, value: Number) -> str:
+    return f"{SIDE * scale(value):.1f}"
+
+
+def _y(scale: _Scale, value: Number) -> str:
+    return f"{SIDE * (1 - scale(value)):.1f}"
+
+
+def _points(xs: Sequence[Number], ys: Sequence[Number], across: _Scale, up: _Scale) -> str:
+    return "L".join(f"{_x(across, x)} {_y(up, y)}" for x, y in zip(xs, ys, strict=True))
+
+
+def _path(line: Line, across: _Scale, up: _Scale) -> Markup:
+    drawn = "M" + _points(line.x, line.y, across, up)
+    if len(line.x) == 1:
+        drawn += "h0"  # a line without length has round ends: a dot
+    kind = " ".join(["line", *(["dashed"] * line.dashed), *(["faint"] * line.faint)])
+    return element("path", class_=kind, d=drawn, style=f"stroke:{line.colour}")
+
+
+def _band(line: Line, across: _Scale, up: _Scale) -> Markup | None:
+    if line.low is None or line.high is None:
+        return None
+    there = _points(line.x, line.high, across, up)
+    back = _points(line.x[::-1], line.low[::-1], across, up)
+    return element("path", class_="band", d=f"M{there}L{back}Z", style=f"fill:{line.colour}")
+
+
+def _tick(side: str, at: Number, text: str) -> Markup:
+    return element("span", text, style=f"{side}:{100 * at:.2f}%")
+
+
+def _mark_names(marks: Sequence[Mark], across: _Scale) -> list[Markup]:
+    """On the side of the line where there is more room."""
+    return [
+        element("span", mark.label, class_="mark-name left", style=f"right:{100 - 100 * at:.2f}%")
+        if (at := across(mark.x)) > 0.5
+        else element("span", mark.label, class_="mark-name", style=f"left:{100 * at:.2f}%")
+        for mark in marks
+    ]
+
+
+def _last(line: Line, write: Callable[[Number], str]) -> str:
+    return f"{line.name}, {write(line.y[-1])} at {short(line.x[-1])}"
+
+
+def _for_the_pointer(lines: Sequence[Line], across: _Scale, write: Callable[[Number], str]) -> str:
+    """Where each line has points, from 0 to 1, and what to say there."""
+    told = [
+        {
+            "at": [round(across(x), 4) for x in line.x],
+            "x": [short(x) for x in line.x],
+            "say": [write(y) for y in line.y],
+        }
+        for line in lines
+    ]
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))

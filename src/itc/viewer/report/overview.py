@@ -1,0 +1,78 @@
+"""The top of the page: which runs these are."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from itc.viewer.report.colours import colour
+from itc.viewer.report.groups import Group
+from itc.viewer.report.markup import Markup, element
+from itc.viewer.report.section import Section
+from itc.viewer.report.tables import row, table
+
+
+def title_of(groups: Sequence[Group]) -> str:
+    envs = list(dict.fromkeys(one.env for one in groups))
+    if len(groups) == 1:
+        return groups[0].runs[0].preset
+    return f"{len(groups)} groups of runs on {envs[0] if len(envs) == 1 else f'{len(envs)} environments'}"
+
+
+def overview(groups: Sequence[Group], sections: Sequence[Section]) -> Markup:
+    """Title, a line for each group, and what there is to read."""
+    runs = sum(len(one.runs) for one in groups)
+    what = (
+        f"{runs} {'run' if runs == 1 else 'runs'} of a world model made of tokens, and of the policy that dreams in it"
+    )
+    return element(
+        "header",
+        element("p", "itc report", class_="kicker"),
+        element("h1", title_of(groups)),
+        element("p", what, ".", class_="prose"),
+        table(("", "environment", "decoder", "seeds", "interactions", "device", "itc", "jax"),
+              [_line(one) for one in groups], "Runs"),
+        _versions(groups),
+        element("nav", [element("a", part.title, href=f"#{part.anchor}") for part in sections], aria_label="Sections"),
+    )  # fmt: skip
+
+
+def _line(one: Group) -> Markup:
+    config, versions = one.runs[0].config, one.runs[0].versions
+    costs = [
+        f"{name} {cost:g}"
+        for name, cost in (("c_d", config.distance_cost), ("c_w", config.wildcard_cost))
+        if cost is not None
+    ]
+    return row(
+        [swatch(one.colour), one.name],
+        one.env,
+        ", ".join([one.decoder, *costs]),
+        ", ".join(map(str, one.seeds)),
+        _interactions(one),
+        " ".join(dict.fromkeys(str(versions.get("device", "–")).split())),  # "cpu cpu" is one
+        versions.get("itc", "–"),
+        versions.get("jax", "–"),
+    )
+
+
+def swatch(index: int) -> Markup:
+    return element("i", class_="swatch", style=f"background:{colour(index)}")
+
+
+def _interactions(one: Group) -> str:
+    """How many there were, and how many there will be if that is not all."""
+    config = one.runs[0].config
+    whole = config.iterations * config.interactions_per_iteration
+    reached = min((run.metrics[-1]["interactions"] if run.metrics else 0) for run in one.runs)
+    return f"{reached:,}" if reached >= whole else f"{reached:,} of {whole:,}"
+
+
+def _versions(groups: Sequence[Group]) -> Markup:
+    """All packages; a column for each run that ran on others than the first."""
+    runs = [run for one in groups for run in one.runs]
+    kinds: dict[tuple[Any, ...], list[str]] = {}
+    for run in runs:
+        kinds.setdefault(tuple(run.versions.items()), []).append(run.path.name)
+    names = list(dict.fromkeys(name for kind in kinds for name, _ in kind))
+    rows = [row(name, *(dict(kind).get(name, "–") for kind in kinds)) for name in names]
+    headings = ("", *("all runs" if len(kinds) == 1 else ", ".join(paths) for paths in kinds.values()))
+    return element("details", element("summary", "Versions"), table(headings, rows, "Versions"))

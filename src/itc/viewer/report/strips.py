@@ -1,0 +1,126 @@
+"""The real world above, dreams of it below, frame by frame: what differs is outlined, what was copied has an arrow."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Int, UInt8
+
+from itc.decoding.config import PRESETS
+from itc.runs import Run
+from itc.types import EnvSpec
+from itc.viewer.dreams import Beside, Dream, different_cells, dream_beside, to_compare
+from itc.viewer.report.markup import Markup, element
+from itc.viewer.report.pixels import frame_uri
+from itc.viewer.report.section import Section, prose
+
+FRAMES = 11  # at most, the first one real
+
+
+def dreams(films: Sequence[Markup]) -> Section | None:
+    """Films of the groups; None while nobody has learned to see."""
+    if not films:
+        return None
+    note = prose(
+        "One piece of play in a world of a held-out seed, and what the model makes of it from the first frame on under "
+        "the same actions, once for each decoder and with the same chance. ",
+        element("span", "Outlined", class_="key wrong"), ": cells that differ from the real frame. ",
+        element("span", "Arrows", class_="key copy"), ": tokens copied from another cell, where that changed the cell.",
+    )  # fmt: skip
+    return Section("dreams", "The world and its dreams", (note, _arrowhead(), *films))
+
+
+def film_of(name: str, run: Run) -> Markup | None:
+    """What a run dreams with the decoders to compare, and with its own if that is none of these."""
+    if not int(run.codebook.size):
+        return None
+    decoders = to_compare(run.env.spec.name) | {"argmax": "argmax"}
+    if run.config.decode_config not in [PRESETS[decoder] for decoder in decoders]:
+        decoders["as trained"] = run.config.decode_config
+    return film(name, run.env.spec, dream_beside(run, decoders, FRAMES))
+
+
+def film(name: str, spec: EnvSpec, beside: Beside) -> Markup:
+    """A strip to look along, which the script also plays; without a script the strip is all there is."""
+    rows = [_row("real", [_frame(frame, spec, "real", at) for at, frame in enumerate(beside.real)])]
+    for decoder, dream in beside.dreams.items():
+        rows.append(_row(decoder, _dreamed(decoder, dream, beside.real, spec)))
+    heads = [
+        element("span", at, element("small", beside.actions[at - 1] if at else "")) for at in range(len(beside.real))
+    ]
+    strip = element("div", _row("", heads, kind="heads"), rows, class_="strip", role="region", tabindex="0",
+                    aria_label=f"Real and dreamed frames of {name}", style=f"--frames:{len(beside.real)}")  # fmt: skip
+    return element("div", element("h3", name), _player(len(beside.real)), strip, class_="film")
+
+
+def _player(frames: int) -> Markup:
+    """Filled by the script with the frames of the strip."""
+    controls = element(
+        "div",
+        element("button", "Play", type="button", class_="play"),
+        element("input", type="range", min=0, max=frames - 1, value=0, step=1, aria_label="Frame"),
+        element("output", "0"),
+        element("label", element("input", type="checkbox", checked=True, class_="show-wrong"), " differences"),
+        element("label", element("input", type="checkbox", checked=True, class_="show-copy"), " arrows"),
+        class_="controls",
+    )
+    return element("div", element("div", class_="panels"), controls, class_="player", hidden=True)
+
+
+def _row(name: str, frames: list[Markup], kind: str = "frames") -> Markup:
+    return element("div", element("span", name, class_="who"), frames, class_=f"row {kind}", data_name=name)
+
+
+def _dreamed(decoder: str, dream: Dream, real: UInt8[np.ndarray, "t H W c"], spec: EnvSpec) -> list[Markup]:
+    pictures = []
+    for at, frame in enumerate(dream.frames):
+        drawn = []
+        if at:
+            changed = different_cells(dream.frames[at - 1], frame, spec.grid)
+            drawn = [
+                _outline(different_cells(real[at], frame, spec.grid)),
+                _arrows(dream.source[at - 1], changed, spec.grid),
+            ]
+        pictures.append(_frame(frame, spec, decoder, at, drawn))
+    return pictures
+
+
+def _frame(
+    frame: UInt8[np.ndarray, "H W c"], spec: EnvSpec, who: str, at: int, drawn: list[Markup] | None = None
+) -> Markup:
+    picture = element("img", src=frame_uri(frame, spec.frame_max), alt=f"{who}, frame {at}", class_="pixels")
+    h, w = spec.grid
+    over = element("svg", drawn, viewBox=f"0 0 {w} {h}", aria_hidden="true") if drawn else None
+    return element("div", picture, over, class_="frame")
+
+
+def _outline(cells: Bool[np.ndarray, "h w"]) -> Markup:
+    """Around regions, not around every cell of them."""
+    around = np.pad(cells, 1)
+    pieces = []
+    for y, x in zip(*np.nonzero(cells), strict=True):
+        above, below, left, right = around[y, x + 1], around[y + 2, x + 1], around[y + 1, x], around[y + 1, x + 2]
+        pieces += [] if above else [f"M{x} {y}h1"]
+        pieces += [] if below else [f"M{x} {y + 1}h1"]
+        pieces += [] if left else [f"M{x} {y}v1"]
+        pieces += [] if right else [f"M{x + 1} {y}v1"]
+    return element("path", class_="wrong", d="".join(pieces))
+
+
+def _arrows(source: Int[np.ndarray, " n"], changed: Bool[np.ndarray, "h w"], grid: tuple[int, int]) -> Markup:
+    """From where a token was to where it is; not where something was replaced by its like."""
+    w = grid[1]
+    cell = np.arange(len(source))
+    moved = np.flatnonzero((source >= 0) & (source != cell) & changed.ravel())
+    lines = [
+        f"M{source[to] % w + 0.5} {source[to] // w + 0.5}L{to % w + 0.5} {to // w + 0.5}"  #
+        for to in moved
+    ]
+    return element("g", [element("path", d=line) for line in lines], class_="copy")
+
+
+def _arrowhead() -> Markup:
+    """One for all arrows of the page."""
+    tip = element("path", d="M0 0L4 2L0 4Z")
+    marker = element("marker", tip, id="arrowhead", viewBox="0 0 4 4", refX=3.4, refY=2, markerWidth=4, markerHeight=4,
+                     orient="auto")  # fmt: skip
+    return element("svg", element("defs", marker), class_="defs", aria_hidden="true")

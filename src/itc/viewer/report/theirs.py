@@ -1,0 +1,80 @@
+"""The paper's numbers, found by the names of our environments and measures."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from itc.evaluate import published
+
+OURS_TO_THEIRS = {  # what `itc accuracy` measures → measure, part of the data
+    "plausible · context 1 · all": ("accuracy %", "all transitions"),
+    "plausible · context 1 · with creatures": ("accuracy %", "with creatures"),
+    "plausible · context 1 · without creatures": ("accuracy %", "without creatures"),
+    "token error · context 1 · all": ("token error %", "all transitions"),
+}
+CRAFTAX = ("craftax-classic", "craftax")
+
+
+class Theirs(NamedTuple):
+    """A line of a table of theirs."""
+
+    method: str
+    setting: str
+    numbers: dict[str, str]  # as printed, by measure
+
+
+def at_the_end_of_training(env: str) -> list[Theirs]:
+    """Return and score in percent, over the training's own episodes."""
+    return _lines(published.rows(env)) if env in CRAFTAX else []
+
+
+def after_training(env: str) -> list[Theirs]:
+    """Return of evaluation episodes."""
+    if not env.startswith("minatar/"):
+        return []
+    return _lines([row for row in published.rows("minatar") if _plain(row.setting.split(",")[0]) == _game(env)])
+
+
+def accuracy(env: str, measures: list[str]) -> list[Theirs]:
+    """In the order and with the names of our measures; empty where they measured none of these."""
+    if env != "craftax-classic":
+        return []
+    methods: dict[str, dict[str, str]] = {}
+    for ours in measures:
+        for row in published.rows("accuracy"):
+            if (row.measure, row.setting) == OURS_TO_THEIRS.get(ours):
+                methods.setdefault(row.method, {})[ours] = f"{row.value:g} %"
+    return [Theirs(method, "", numbers) for method, numbers in methods.items()]
+
+
+def over_all_games() -> list[Theirs]:
+    """What they say of Atari as a whole, but for the two that are 0 and 1 by definition."""
+    rows = [row for row in published.rows("atari") if row.setting == "all games"]
+    return _lines([row for row in rows if row.method not in ("Random", "Human")])
+
+
+def random_and_human(env: str) -> tuple[float, float] | None:
+    """Returns that count as 0 and 1, where somebody has measured a person's."""
+    if not env.startswith("atari/"):
+        return None
+    found = {
+        row.method: row.value
+        for row in published.rows("atari")
+        if row.measure == "return" and _plain(row.setting) == _game(env)
+    }
+    return (found["Random"], found["Human"]) if {"Random", "Human"} <= set(found) else None
+
+
+def _lines(rows: Sequence[published.Row]) -> list[Theirs]:
+    together: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rows:
+        spread = "" if row.spread is None else f" ± {row.spread:g}"
+        together.setdefault((row.method, row.setting.split(", ")[-1]), {})[row.measure] = f"{row.value:g}{spread}"
+    return [Theirs(method, setting, numbers) for (method, setting), numbers in together.items()]
+
+
+def _game(env: str) -> str:
+    return _plain(env.split("/", maxsplit=1)[1])
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum())

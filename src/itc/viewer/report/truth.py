@@ -1,0 +1,158 @@
+"""Is the dream true? What `itc accuracy` and `itc hallucinate` found."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from itc.viewer.report import theirs
+from itc.viewer.report.colours import SIMULATOR, decoder_colour
+from itc.viewer.report.figures import figure, percent
+from itc.viewer.report.groups import Group
+from itc.viewer.report.line_chart import Line, line_chart
+from itc.viewer.report.markup import Markup, element
+from itc.viewer.report.over_seeds import mean_over_seeds
+from itc.viewer.report.reading import STEP, Measured, Measures
+from itc.viewer.report.section import Section, missing, prose
+from itc.viewer.report.tables import papers, row, table, with_interval
+
+STAY = "stay rate"
+SHARES = ("exact", "plausible", "token error", "duplication", "disappearance", "transmutation", STAY)
+HIGHER_IS_BETTER = ("exact", "plausible")
+
+
+def truth(groups: Sequence[Group]) -> Section:
+    """Both measurements of each group; a command for each that is missing."""
+    body: list[Any] = []
+    for one in groups:
+        accuracy = over_runs([run.accuracy for run in one.runs])
+        hallucination = over_runs([run.hallucination for run in one.runs])
+        if not accuracy and not hallucination:
+            continue
+        body.append(element("h3", one.name) if len(groups) > 1 else None)
+        body.append(_accuracy(accuracy, hallucination, one) if accuracy else None)
+        body += _hallucination(hallucination, one) if hallucination else []
+    for what, command in (("accuracy", "accuracy"), ("hallucination", "hallucinate")):
+        lacking = [str(run.path) for one in groups for run in one.runs if not getattr(run, what)]
+        if lacking:
+            body.append(missing(f"No {what} measured yet:", f"itc {command} {' '.join(lacking)}"))
+    return Section("truth", "Is the dream true?", tuple(body))
+
+
+def over_runs(found: Sequence[Measures]) -> Measures:
+    """The mean over seeds of what was measured of them; of a single one, its own interval."""
+    found = [measures for measures in found if measures]
+    if len(found) <= 1:
+        return dict(found[0]) if found else {}
+    common = [key for key in found[0] if all(key in measures for measures in found)]
+    return {key: Measured(*mean_over_seeds([measures[key].value for measures in found])) for key in common}
+
+
+def _accuracy(accuracy: Measures, hallucination: Measures, one: Group) -> Markup:
+    """A table for each measure, with the stay rate beside it."""
+    names = list(dict.fromkeys(measure for _, measure in accuracy))
+    kinds = dict.fromkeys(name.split(" · ")[0] for name in names)
+    tables = [
+        _accuracy_table(kind, [name for name in names if name.split(" · ")[0] == kind], accuracy, hallucination, one)
+        for kind in kinds
+    ]
+    return element(
+        "div",
+        element("h4", "One step ahead"),
+        prose(
+            element("b", "Accuracy means nothing without the stay rate beside it."),
+            " Taking the likeliest code everywhere freezes the world, and a frozen world is easy to get right. "
+            "Bold is best; for the stay rate, nearest to the simulator.",
+        ),
+        tables,
+    )
+
+
+def _accuracy_table(kind: str, names: list[str], accuracy: Measures, stays: Measures, one: Group) -> Markup:
+    decoders = _decoders(accuracy)
+    # First, so that no screen is too narrow for it.
+    columns = [(STAY, stays)] * _has(stays, STAY) + [(name, accuracy) for name in names]
+    best = {name: best_decoder(name, measures) for name, measures in columns}
+    rows = [
+        row([decoder, own(decoder, one)], *(_cell(measures, decoder, name, best[name]) for name, measures in columns))
+        for decoder in decoders
+    ]
+    if (SIMULATOR, STAY) in stays:
+        rows.append(row(SIMULATOR, _cell(stays, SIMULATOR, STAY, None), *[""] * len(names)))
+    rows += [
+        row(papers(line.method), *(line.numbers.get(name, "") for name, _ in columns), theirs=True)
+        for line in theirs.accuracy(one.env, names)
+    ]
+    headings = [name.removeprefix(f"{kind} · ") for name, _ in columns]
+    return table((kind, *headings), rows, f"One step ahead: {kind}", kind="numbers")
+
+
+def own(decoder: str, one: Group) -> list[Any] | None:
+    """A tag for the decoder the run was trained with."""
+    return [" ", element("span", "trained with", class_="tag own")] if decoder == one.decoder else None
+
+
+def _hallucination(measures: Measures, one: Group) -> list[Markup]:
+    names = [name for name in dict.fromkeys(measure for _, measure in measures) if STEP not in name]
+    best = {name: best_decoder(name, measures) for name in names}
+    rows = [
+        row([decoder, own(decoder, one)], *(_cell(measures, decoder, name, best[name]) for name in names))
+        for decoder in sorted(_decoders(measures), key=lambda decoder: decoder != SIMULATOR)
+    ]
+    charts = [_by_step(name, measures) for name in _with_steps(measures)]
+    return [
+        element("h4", "Dreaming on"),
+        prose(
+            "Dreams under recorded actions, beside what the simulator did. Duplication, disappearance and "
+            "transmutation are per creature and step. Creatures do come and go in truth: bold is nearest to it."
+        ),
+        table(("", *names), rows, "Hallucination", kind="numbers"),
+        element("div", charts, class_="charts small"),
+    ]  # fmt: skip
+
+
+def _by_step(name: str, measures: Measures) -> Markup:
+    """One line for each decoder over the steps of a dream."""
+    lines = []
+    for decoder in _decoders(measures):
+        steps = {int(key.removeprefix(name + STEP)): found for (who, key), found in measures.items()
+                 if who == decoder and key.startswith(name + STEP)}  # fmt: skip
+        if steps:
+            xs = sorted(steps)
+            parts = ([getattr(steps[x], part) for x in xs] for part in ("value", "low", "high"))
+            real = decoder == SIMULATOR
+            lines.append(Line(decoder, decoder_colour(decoder), xs, *parts, dashed=real))
+    return line_chart(lines, name, "steps into the dream", shares=_is_share(name))
+
+
+def _with_steps(measures: Measures) -> list[str]:
+    found = [key.split(STEP) for _, key in measures if STEP in key]
+    return list(dict.fromkeys(name for name, step in found if step.isdecimal()))
+
+
+def best_decoder(name: str, measures: Measures) -> str | None:
+    """The highest accuracy, the lowest error, or else the nearest to the simulator; nobody where there is no such."""
+    found = {decoder: one.value for (decoder, measure), one in measures.items() if measure == name}
+    real = found.pop(SIMULATOR, None)
+    if len(found) < 2:
+        return None
+    if name.split(" · ")[0] in HIGHER_IS_BETTER:
+        return max(found, key=lambda decoder: found[decoder])
+    if name.startswith("token error"):
+        return min(found, key=lambda decoder: found[decoder])
+    return None if real is None else min(found, key=lambda decoder: abs(found[decoder] - real))
+
+
+def _cell(measures: Measures, decoder: str, name: str, best: str | None) -> Any:
+    found = measures.get((decoder, name))
+    return "–" if found is None else with_interval(found, percent if _is_share(name) else figure, decoder == best)
+
+
+def _is_share(name: str) -> bool:
+    return name.split(" · ")[0] in SHARES
+
+
+def _decoders(measures: Measures) -> list[str]:
+    return list(dict.fromkeys(decoder for decoder, _ in measures))
+
+
+def _has(measures: Measures, name: str) -> bool:
+    return any(measure == name for _, measure in measures)

@@ -1,0 +1,131 @@
+"""A real browser without a window, spoken to through a pipe: no driver, no socket, no further package."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--disable-dev-shm-usage",
+    "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-pipe",
+)  # fmt: skip
+# It expects its two ends of the pipe as files 3 and 4.
+LAUNCH = (
+    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execv(sys.argv[3], sys.argv[3:])"
+)
+
+
+def installed() -> str | None:
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+class Browser:
+    """One tab. Everything the page asks the network for and everything it complains about is written down."""
+
+    def __init__(self, reading: int, writing: int):
+        self.read, self.write = os.fdopen(reading, "rb"), os.fdopen(writing, "wb")
+        self.number, self.session = 0, None
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+
+    def open(self) -> None:
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for part in ("Page", "Network", "Runtime", "Log"):
+            self.call(f"{part}.enable")
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Ask for something and wait for the answer, hearing what happens meanwhile."""
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters}
+        if self.session is not None:
+            message["sessionId"] = self.session
+        self.write.write(json.dumps(message).encode() + b"\0")
+        self.write.flush()
+        while (heard := self._hear()).get("id") != self.number:
+            pass
+        if "error" in heard:
+            raise RuntimeError(f"{method}: {heard['error']}")
+        return heard["result"]
+
+    def _hear(self) -> dict[str, Any]:
+        letters = bytearray()
+        while (letter := self.read.read(1)) not in (b"\0", b""):
+            letters += letter
+        if not letters:
+            raise RuntimeError("the browser has gone")
+        heard = json.loads(letters)
+        told = heard.get("params", {})
+        if heard.get("method") == "Network.requestWillBeSent":
+            self.requests.append(told["request"]["url"])
+        if heard.get("method") == "Runtime.exceptionThrown":
+            self.complaints.append(told["exceptionDetails"]["text"])
+        if heard.get("method") == "Log.entryAdded" and told["entry"]["level"] in ("warning", "error"):
+            self.complaints.append(told["entry"]["text"])
+        if heard.get("method") == "Runtime.consoleAPICalled" and told["type"] in ("warning", "error", "assert"):
+            self.complaints.append(str(told["args"]))
+        return heard
+
+    def show(self, page: Path, width: int = 1280, height: int = 900, dark: bool = False, calm: bool = True) -> None:
+        """Open a page on a screen of this size, for a reader with these wishes."""
+        wishes = {
+            "prefers-color-scheme": "dark" if dark else "light",
+            "prefers-reduced-motion": "reduce" if calm else "",
+        }
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.call("Emulation.setDeviceMetricsOverride", **screen)
+        self.call("Emulation.setEmulatedMedia", features=[{"name": name, "value": is_} for name, is_ in wishes.items()])
+        self.requests, self.complaints = [], []
+        self.call("Page.navigate", url=page.resolve().as_uri())
+        self.ask("new Promise(done => document.readyState == 'complete' ? done() : addEventListener('load', done))")
+
+    def ask(self, expression: str) -> Any:
+        """The value of an expression on the page."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(answer["exceptionDetails"])
+        return answer["result"].get("value")
+
+    def press(self, key: str, code: int) -> None:
+        """A key, as from a keyboard; `code` is its Windows virtual key code."""
+        for kind in ("keyDown", "keyUp"):
+            text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
+
+    def picture(self, path: Path, whole: bool = True) -> None:
+        """A screenshot, of the whole page if wanted."""
+        shot = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(shot["data"]))
+
+
+@contextmanager
+def browser(folder: Path) -> Generator[Browser, None, None]:
+    """A browser that keeps its things in this folder, and ends with the block."""
+    path = installed()
+    assert path is not None
+    (its_in, our_out), (our_in, its_out) = os.pipe(), os.pipe()
+    with (folder / "browser.log").open("wb") as log:
+        command = [sys.executable, "-c", LAUNCH, str(its_in), str(its_out), path, *FLAGS, f"--user-data-dir={folder}"]
+        process = subprocess.Popen(command, pass_fds=(its_in, its_out), stdout=log, stderr=log)
+    os.close(its_in)
+    os.close(its_out)
+    tab = Browser(our_in, our_out)
+    try:
+        tab.open()
+        yield tab
+    finally:
+        tab.write.close()  # it ends when nobody speaks to it any more
+        tab.read.close()
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

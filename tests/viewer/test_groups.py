@@ -1,0 +1,113 @@
+"""Which runs belong together, what they are called, and what the statistics and the paper say of them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from itc.evaluate import published
+from itc.presets import PRESETS
+from itc.viewer.report import theirs
+from itc.viewer.report.groups import group
+from itc.viewer.report.methods import over_games
+from itc.viewer.report.over_seeds import mean_over_seeds, overall
+from itc.viewer.report.reading import Measured, ReadRun
+from itc.viewer.report.truth import best_decoder, over_runs
+
+
+def run(preset="minatar/breakout/quick", seed=0, folder="run", evaluation=None, **changes):
+    config = replace(PRESETS[preset].config, **changes)
+    return ReadRun(Path(folder), preset, seed, config, {}, [], evaluation or {}, {}, {})
+
+
+def names(*runs):
+    return [(one.name, one.method, one.seeds) for one in group(runs)]
+
+
+def test_seeds_go_together_in_their_order():
+    assert names(run(seed=2), run(seed=0)) == [("quick", "quick", [0, 2])]
+
+
+def test_presets_are_names_if_they_tell_runs_apart():
+    assert names(run(), run("minatar/breakout/itc")) == [("quick", "quick", [0]), ("itc", "itc", [0])]
+
+
+def test_else_settings_are():
+    found = names(run(decoder="sample"), run(decoder="paper"))
+    assert [name for name, _, _ in found] == ["decoder sample", "decoder paper"]
+
+
+def test_or_folders_if_too_many_settings_differ():
+    many = {"decoder": "sample", "distance_cost": 0.5, "wildcard_cost": 0.5, "interactions": 50_000}
+    assert [name for name, _, _ in names(run(folder="a"), run(folder="b", **many))] == ["a", "b"]
+    assert [name for name, _, _ in names(run(), run(**many))] == ["run", "run (2)"]
+
+
+def test_a_method_is_the_same_in_every_game():
+    found = names(run(), run("minatar/asterix/quick"))
+    assert found == [("quick · minatar/breakout", "quick", [0]), ("quick · minatar/asterix", "quick", [0])]
+
+
+def test_one_value_is_its_own_mean_and_several_have_an_interval():
+    assert mean_over_seeds([3.0]) == (3.0, 3.0, 3.0)
+    value, low, high = mean_over_seeds([1.0, 2.0, 3.0])
+    assert 1.0 <= low < value == 2.0 < high <= 3.0
+
+
+def test_measures_of_seeds_are_averaged_where_all_have_them():
+    one, other = {("a", "x"): Measured(1.0, 0.0, 2.0)}, {("a", "x"): Measured(3.0, 0, 9), ("b", "x"): Measured(0, 0, 0)}
+    assert over_runs([one, {}]) == one
+    assert over_runs([one, other]) == {("a", "x"): (2.0, 1.0, 3.0)}
+    assert over_runs([]) == {}
+
+
+@pytest.mark.parametrize(("measure", "best"), [
+    ("exact · context 1 · all", "b"), ("token error · context 1 · all", "a"), ("stay rate", "a"), ("novelty: any", "a"),
+])  # fmt: skip
+def test_best_is_highest_lowest_or_nearest(measure, best):
+    values = {"a": 0.3, "b": 0.8, "simulator": 0.5}
+    measures = {(name, measure): Measured(value, value, value) for name, value in values.items()}
+    assert best_decoder(measure, measures) == best
+
+
+def test_without_a_simulator_nobody_is_nearest():
+    assert best_decoder("stay rate", {(name, "stay rate"): Measured(0.5, 0.5, 0.5) for name in "ab"}) is None
+
+
+def test_the_papers_numbers_are_found_by_our_names():
+    numbers = {line.method: line.numbers["return"] for line in theirs.after_training("minatar/space_invaders")}
+    assert numbers["ITC"] == "188.85 ± 0.62"
+    at_the_end = {
+        (line.method, line.setting): line.numbers for line in theirs.at_the_end_of_training("craftax-classic")
+    }
+    assert at_the_end["ITC", "1M interactions"] == {"return %": "72.46 ± 0.45", "score %": "35.6 ± 0.92"}
+    accuracy = theirs.accuracy("craftax-classic", ["exact · context 1 · all", "plausible · context 1 · all"])
+    assert [(line.method, line.numbers) for line in accuracy] == [
+        ("Dedieu et al. †", {"plausible · context 1 · all": "46.94 %"}),
+        ("ITC", {"plausible · context 1 · all": "51.13 %"}),
+    ]
+    assert theirs.accuracy("craftax", ["plausible · context 1 · all"]) == []
+    assert theirs.after_training("creatures") == theirs.at_the_end_of_training("creatures") == []
+
+
+def test_games_with_a_human_score_are_put_on_one_scale():
+    alien = {row.method: row.value for row in published.rows("atari") if row.setting == "Alien"}
+    assert theirs.random_and_human("atari/alien") == (alien["Random"], alien["Human"])
+    assert theirs.random_and_human("minatar/breakout") is None
+    half = overall([[0.5, 0.5], [1.5, 1.5]])
+    assert half.mean.value == 1.0
+    assert half.optimality_gap.value == 0.25
+    assert half.superhuman == 1
+
+
+def test_methods_are_compared_on_all_their_games_together():
+    runs = [
+        run(f"minatar/{game}/quick", seed=seed, decoder=decoder, evaluation={"return": value + seed})
+        for game, value in (("breakout", 1.0), ("asterix", 50.0))
+        for decoder, value in (("sample", value), ("paper", 3 * value))
+        for seed in (0, 1)
+    ]
+    (made,) = over_games(group(runs))
+    assert "100%" in made
+    assert "decoder paper" in made
+    assert "minatar" not in made

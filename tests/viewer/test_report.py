@@ -1,0 +1,148 @@
+"""`itc report`: what is on the page, for one run and for several, and what can never be on it."""
+
+import json
+import re
+import shutil
+
+import made_up
+import pytest
+from markup_reader import read
+
+from cli.test_cli import assert_refused, run
+from itc.cli.report import report as command
+from itc.train.run_folder import RunError
+from itc.viewer.report.page import report
+from itc.viewer.report.reading import read_run
+
+FRAMES = 5  # the model of the tiny run has room for four steps
+
+
+def test_every_element_ends_and_every_link_leads_somewhere(full_page):
+    page = read(full_page)
+    assert len(page.ids) == len(set(page.ids))
+    assert {link.removeprefix("#") for link in page.attributes("a", "href")} <= set(page.ids)
+    assert len(page.attributes("a", "href")) == 7
+
+
+@pytest.mark.parametrize("which", ["lonely_page", "full_page"])
+def test_nothing_comes_from_elsewhere(which, request):
+    page = request.getfixturevalue(which)
+    for address in re.findall(r"(?:src|href|action|poster|data)=\"([^\"]*)\"", page):
+        assert address.startswith(("data:", "#"))
+    assert "@import" not in page
+    assert set(re.findall(r"url\([^)]*\)", page)) == {"url(#arrowhead)"}
+    assert not re.search(r"https?://", page)
+    assert "default-src 'none'" in read(page).attributes("meta", "content")[0]
+
+
+def test_a_run_with_nothing_measured_says_which_commands_would(lonely_page, tiny_run):
+    for words in (f"itc evaluate {tiny_run}", f"itc accuracy {tiny_run}", f"itc hallucinate {tiny_run}"):
+        assert words in lonely_page
+    assert "Probability of improvement" not in lonely_page
+    assert "The band is" not in lonely_page
+    assert 'class="band"' not in lonely_page
+
+
+def test_dreams_are_shown_by_every_decoder_frame_by_frame(lonely_page):
+    page = read(lonely_page)
+    assert page.attributes("div", "data-name") == ["", "real", "sample", "paper", "conserving", "argmax"]
+    frames = [alt for alt in page.attributes("img", "alt") if ", frame " in alt]
+    assert frames[:FRAMES] == [f"real, frame {at}" for at in range(FRAMES)]
+    assert len(frames) == 5 * FRAMES
+    assert "5 of at most 256 codes" in lonely_page
+
+
+def test_seeds_are_one_group_and_groups_are_named_by_what_differs(full_page):
+    rows = read(full_page).tables["Runs"]
+    assert [cells[:4] for cells in rows] == [
+        ["", "environment", "decoder", "seeds"],
+        ["decoder conserving", "creatures", "conserving", "0, 1"],
+        ["decoder paper", "creatures", "paper", "0, 1"],
+    ]
+    assert full_page.count('class="band"') >= 2
+    assert "dreams begin" in full_page
+    assert read(full_page).tables["Settings that differ"][1] == ["decoder", "conserving", "paper"]
+
+
+def test_evaluations_are_summed_up_over_seeds_and_compared(full_page):
+    tables = read(full_page).tables
+    first = tables["Evaluation on creatures"][1]
+    assert first[:6] == ["decoder conserving", "144 interactions", "2", "2.25", "2.25", "2.25"]
+    assert tables["Probability of improvement"][1:] == [["decoder conserving", "", "100%"], ["decoder paper", "0%", ""]]
+    assert tables["Success rates"][1] == ["eat cow", "75.0 %", "75.0 %"]
+
+
+def test_accuracy_stands_beside_the_stay_rate_and_the_best_are_marked(full_page):
+    rows = {cells[0]: cells[1:] for cells in read(full_page).tables["One step ahead: exact"]}
+    assert rows["exact"][:2] == ["stay rate", "context 1 · all"]
+    assert rows["argmax"][:2] == ["95.0 %", "*50.0 %*"]
+    assert rows["conserving trained with"][0] == "*70.0 %*"
+    assert rows["simulator"][0] == "67.0 %"
+    assert "Accuracy means nothing without the stay rate" in full_page
+
+
+def test_a_dream_is_best_where_it_is_nearest_to_the_simulator(full_page):
+    rows = {cells[0]: cells[1:] for cells in read(full_page).tables["Hallucination"]}
+    assert rows["simulator"][1] == "1.0 %"
+    # Nothing at all is exactly as far from 1 % as 2 % are: the first one counts.
+    assert [name for name, cells in rows.items() if cells[1].startswith("*")] == ["argmax"]
+
+
+def test_by_step_there_is_a_line_for_each_decoder_and_a_dashed_one_for_the_truth(full_page):
+    chart = full_page[full_page.index("<b>duplication</b>") :]
+    chart = chart[: chart.index("</figure>")]
+    assert chart.count('class="line"') == 4
+    assert chart.count('class="line dashed"') == 1
+
+
+def test_time_of_each_phase_is_shown_in_full(full_page):
+    tables = read(full_page).tables
+    assert tables["Time of each phase"][0] == ["", "play", "tokenizer", "world model", "dreams", "in all"]
+    assert tables["Time of each phase"][1] == ["decoder conserving", "3 s", "1.50 s", "6 s", "1.50 s", "12 s"]
+
+
+def test_files_cannot_become_part_of_the_page(tiny_run, tmp_path):
+    evil = '"><script>alert(1)</script>'
+    folder = made_up.another(tiny_run, tmp_path / "<b>run", preset=f"creatures/{evil}")
+    (folder / "versions.json").write_text(json.dumps({"device": evil, "jax": evil, evil: evil}))
+    made_up.write_measures(folder, "accuracy", [made_up.record(evil, f"{evil} · {evil}", 0.5)])
+    made_up.write_measures(folder, "hallucination", [made_up.record(evil, f"{evil} · step 1", 0.5)])
+    page = report([folder, made_up.another(tiny_run, tmp_path / "other")])
+    assert "<script>alert" not in page
+    assert "<b>run" not in page
+    assert page.count("<script>") == 1
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+
+
+def test_the_command_writes_the_page(tiny_run, tmp_path):
+    finished = run("report", str(tiny_run), "-o", str(tmp_path / "new" / "report.html"))
+    assert finished.returncode == 0, finished.stderr
+    assert "report.html" in finished.stdout
+    assert (tmp_path / "new" / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_what_is_no_run_is_refused_in_a_sentence(tmp_path):
+    assert_refused(("report", str(tmp_path)), "is not a run folder")
+
+
+def test_other_mistakes_are_answered_with_a_word(tiny_run, tmp_path):
+    bare = made_up.another(tiny_run, tmp_path / "bare")
+    shutil.rmtree(bare / "checkpoints")
+    for runs, words in (((), "at least one run"), ((bare,), "has no checkpoint yet")):
+        with pytest.raises(SystemExit, match=words):
+            command(runs, tmp_path / "report.html")
+
+
+@pytest.mark.parametrize(("file", "text", "words"), [
+    ("measures/accuracy.json", "[{]", "cannot be read"),
+    ("measures/accuracy.json", '[{"decoder": "sample"}]', "no measure"),
+    ("evaluation.json", '{"return": "many"}', "return of its evaluation"),
+    ("evaluation.json", '{"success_rates": [1]}', "success_rates of its evaluation"),
+    ("versions.json", "3", "cannot be read"),
+])  # fmt: skip
+def test_files_that_are_not_what_they_should_be_are_named(tiny_run, tmp_path, file, text, words):
+    folder = made_up.another(tiny_run, tmp_path / "run")
+    (folder / "measures").mkdir()
+    (folder / file).write_text(text)
+    with pytest.raises(RunError, match=words):
+        read_run(folder)
