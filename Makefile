@@ -16,6 +16,7 @@ $(READY): pyproject.toml constraints.txt
 run: $(READY)
 	$(BIN)/itc train minatar/breakout/quick
 	$(BIN)/itc evaluate runs/minatar-breakout-quick-0
+	$(BIN)/itc report runs/minatar-breakout-quick-0 -o runs/report.html
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 -m 'not slow'
