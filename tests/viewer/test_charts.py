@@ -7,7 +7,7 @@ import pytest
 from markup_reader import read
 
 from itc.viewer.report.bars import Dots, dot_chart, stacked_bar
-from itc.viewer.report.figures import duration, figure, percent, short, ticks
+from itc.viewer.report.figures import duration, figure, labels, percent, short, ticks
 from itc.viewer.report.line_chart import Line, Mark, line_chart
 from itc.viewer.report.markup import Markup, element, own_words
 from itc.viewer.report.pixels import contact_sheet
@@ -63,6 +63,11 @@ def test_dots_lie_on_one_axis():
 ])  # fmt: skip
 def test_figures_have_as_many_digits_as_tell_something(number, text):
     assert figure(number) == text
+
+
+def test_ticks_that_are_near_each_other_have_more_digits():
+    assert labels([0, 50_000, 100_000]) == ["0", "50k", "100k"]
+    assert labels([1.60931, 1.60932]) == ["1.60931", "1.60932"]
 
 
 def test_other_numbers_are_short():

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from itc.viewer.report.figures import Number, short, ticks
+from itc.viewer.report.figures import Number, labels, ticks
 from itc.viewer.report.markup import Markup, element
 
 WIDTH = 1000  # of the picture that is stretched to the room there is
@@ -60,7 +60,11 @@ def dot_chart(
         ]
         said = f"{row.name}: {write(row.value)}, interval {write(row.low)} to {write(row.high)}"
         lines += [element("span", row.name), _stretched(drawn, said, "dots"), element("b", write(row.value))]
-    axis = [element("span", short(tick), style=f"left:{100 * at(tick):.2f}%") for tick in ticks(low, high, about=4)]
+    marks = ticks(low, high, about=4)
+    axis = [
+        element("span", text, style=f"left:{100 * at(mark):.2f}%")
+        for text, mark in zip(labels(marks), marks, strict=True)
+    ]
     named = None if zero is None else element("small", f"dashed: {zero[1]}, {write(zero[0])}")
     return element(
         "figure",

@@ -75,14 +75,17 @@ def _thinned(xs: list[int]) -> list[int]:
 
 
 def _warm_ups(groups: Sequence[Group]) -> list[Mark]:
-    """Where imagination begins; once if it is the same for all."""
+    """Where imagination begins; whose it is, if that is not the same for all who dream."""
     together: dict[int, list[str]] = {}
     for one in groups:
         config = one.runs[0].config
         if config.imagine.updates and config.learn_policy:
             together.setdefault(config.imagine.warm_up, []).append(one.name)
-    everyone = [len(names) for names in together.values()] == [len(groups)]
-    return [Mark(at, "dreams begin" if everyone else f"dreams of {names[0]}") for at, names in together.items()]
+    dreamers = {name for names in together.values() for name in names}
+    if len(together) == 1:
+        awake = [one.name for one in groups if one.name not in dreamers]
+        return [Mark(at, f"dreams begin, but for {', '.join(awake)}" if awake else "dreams begin") for at in together]
+    return [Mark(at, f"dreams of {', '.join(names)}") for at, names in together.items()]
 
 
 def _at_the_end(groups: Sequence[Group], shown: dict[str, str]) -> Markup:

@@ -1,6 +1,7 @@
 """Numbers as people read them, and round numbers for axes."""
 
 import math
+from collections.abc import Sequence
 
 Number = int | float
 
@@ -24,12 +25,18 @@ def percent(share: Number) -> str:
     return "–" if not math.isfinite(share) else f"{100 * share:.1f} %"
 
 
-def short(value: Number) -> str:
-    """For the ticks of an axis: 250k, 1.5M, 0.25."""
+def short(value: Number, digits: int = 4) -> str:
+    """250k, 1.5M, 0.25"""
     for size, letter in ((1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
-            return f"{value / size:.4g}{letter}"
-    return f"{value:.4g}"
+            return f"{value / size:.{digits}g}{letter}"
+    return f"{value:.{digits}g}"
+
+
+def labels(values: Sequence[Number]) -> list[str]:
+    """For the ticks of an axis: short, but no two the same."""
+    each = [[short(value, digits) for value in values] for digits in range(4, 13)]
+    return next((texts for texts in each if len(set(texts)) == len(texts)), each[-1])
 
 
 def duration(seconds: Number) -> str:

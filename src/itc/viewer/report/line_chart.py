@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from itc.viewer.report.figures import Number, figure, percent, short, ticks
+from itc.viewer.report.figures import Number, figure, labels, percent, short, ticks
 from itc.viewer.report.markup import Markup, element
 
 SIDE = 1000  # of the square that is stretched
@@ -73,13 +73,9 @@ def line_chart(
     area = element("div", picture, _mark_names(shown_marks, across), element("i", class_="rule"), class_="area")
     plot = element(
         "div",
-        element(
-            "div",
-            [_tick("bottom", up(at), f"{100 * at:g} %" if shares else short(at)) for at in ticks(*up)],
-            class_="ys",
-        ),
+        element("div", _ticks("bottom", up, ticks(*up), shares), class_="ys"),
         area,
-        element("div", [_tick("left", across(at), short(at)) for at in ticks(*across, about=4)], class_="xs"),
+        element("div", _ticks("left", across, ticks(*across, about=4)), class_="xs"),
         class_="plot",
         data_lines=_for_the_pointer(named, across, write),
     )
@@ -139,8 +135,12 @@ def _band(line: Line, across: _Scale, up: _Scale) -> Markup | None:
     return element("path", class_="band", d=f"M{there}L{back}Z", style=f"fill:{line.colour}")
 
 
-def _tick(side: str, at: Number, text: str) -> Markup:
-    return element("span", text, style=f"{side}:{100 * at:.2f}%")
+def _ticks(side: str, scale: _Scale, values: Sequence[Number], shares: bool = False) -> list[Markup]:
+    texts = [f"{text} %" for text in labels([100 * value for value in values])] if shares else labels(values)
+    return [
+        element("span", text, style=f"{side}:{100 * scale(value):.2f}%")
+        for text, value in zip(texts, values, strict=True)
+    ]
 
 
 def _mark_names(marks: Sequence[Mark], across: _Scale) -> list[Markup]:
