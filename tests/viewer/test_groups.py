@@ -86,8 +86,16 @@ def test_the_papers_numbers_are_found_by_our_names():
         ("Dedieu et al. †", {"plausible · context 1 · all": "46.94 %"}),
         ("ITC", {"plausible · context 1 · all": "51.13 %"}),
     ]
+    assert [line.numbers for line in theirs.time("craftax-classic") if line.method == "ITC"] == [
+        {"world model": "8.19 min", "dreams": "4.78 min"}, {"in all": "48.2 h"},
+    ]  # fmt: skip
     assert theirs.accuracy("craftax", ["plausible · context 1 · all"]) == []
-    assert theirs.after_training("creatures") == theirs.at_the_end_of_training("creatures") == []
+    assert (
+        theirs.after_training("creatures")
+        == theirs.at_the_end_of_training("creatures")
+        == theirs.time("creatures")
+        == []
+    )
 
 
 def test_games_with_a_human_score_are_put_on_one_scale():

@@ -98,7 +98,7 @@ def test_by_step_there_is_a_line_for_each_decoder_and_a_dashed_one_for_the_truth
 def test_time_of_each_phase_is_shown_in_full(full_page):
     tables = read(full_page).tables
     assert tables["Time of each phase"][0] == ["", "play", "tokenizer", "world model", "dreams", "in all"]
-    assert tables["Time of each phase"][1] == ["decoder conserving", "3 s", "1.50 s", "6 s", "1.50 s", "12 s"]
+    assert tables["Time of each phase"][1] == ["decoder conserving", "1 s", "0.500 s", "2 s", "1.50 s", "12 s"]
 
 
 def test_files_cannot_become_part_of_the_page(tiny_run, tmp_path):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from itc.viewer.report import theirs
 from itc.viewer.report.bars import stacked_bar
 from itc.viewer.report.colours import PHASES, phase_colour
 from itc.viewer.report.figures import duration
@@ -9,7 +10,9 @@ from itc.viewer.report.groups import Group
 from itc.viewer.report.line_chart import legend
 from itc.viewer.report.markup import Markup, element
 from itc.viewer.report.section import Section, prose
-from itc.viewer.report.tables import row, table
+from itc.viewer.report.tables import papers, row, table
+
+IN_ALL = "in all"
 
 
 def phases(groups: Sequence[Group]) -> Section | None:
@@ -22,12 +25,23 @@ def phases(groups: Sequence[Group]) -> Section | None:
     for group, seconds in spent.items():
         parts = [(name, phase_colour(name), seconds[name]) for name in names if name in seconds]
         bars += [element("span", group), stacked_bar(parts, group), element("b", duration(sum(seconds.values())))]
-    rows = [_line(group, seconds, names) for group, seconds in spent.items()]
+    rows = [_line(one, spent[one.name], names) for one in groups if one.name in spent]
+    rows += [
+        row(
+            papers(f"{line.method}, {line.setting}"),
+            *(line.numbers.get(name, "") for name in (*names, IN_ALL)),
+            theirs=True,
+        )
+        for line in theirs.time(groups[0].env)
+    ]
     body = (
-        prose("Seconds of each phase of training, compilation included; mean over seeds."),
+        prose("Where the seconds of training went, compilation included, as the mean over seeds."),
         element("div", bars, class_="bar-rows"),
         legend([(name, phase_colour(name), False) for name in names]),
-        table(("", *names, "in all"), rows, "Time of each phase"),
+        prose(
+            "Below: one iteration, as the mean over those that have the phase, its share of everything, and everything."
+        ),
+        table(("", *names, IN_ALL), rows, "Time of each phase"),
     )
     return Section("time", "Where the time went", body)
 
@@ -46,9 +60,12 @@ def _seconds(one: Group) -> dict[str, float]:
     return total
 
 
-def _line(group: str, seconds: dict[str, float], names: Sequence[str]) -> Markup:
+def _line(one: Group, seconds: dict[str, float], names: Sequence[str]) -> Markup:
+    """What one iteration takes, and the share of the whole."""
     whole = sum(seconds.values()) or 1.0
-    cells = [
-        [duration(seconds.get(name, 0.0)), element("small", f"{seconds.get(name, 0.0) / whole:.0%}")] for name in names
-    ]
-    return row(group, *cells, duration(whole))
+    cells = []
+    for name in names:
+        times = [line["seconds"][name] for run in one.runs for line in run.metrics if name in line.get("seconds", {})]
+        share = element("small", f"{seconds.get(name, 0.0) / whole:.0%}")
+        cells.append([duration(sum(times) / len(times)), share] if times else "–")
+    return row(one.name, *cells, duration(whole))

@@ -11,6 +11,11 @@ OURS_TO_THEIRS = {  # what `itc accuracy` measures → measure, part of the data
     "plausible · context 1 · without creatures": ("accuracy %", "without creatures"),
     "token error · context 1 · all": ("token error %", "all transitions"),
 }
+TIMES = {  # what they timed → our phase, unit
+    "world model training, minutes": ("world model", "min"),
+    "imagination, minutes": ("dreams", "min"),
+    "total, hours": ("in all", "h"),
+}
 CRAFTAX = ("craftax-classic", "craftax")
 
 
@@ -44,6 +49,17 @@ def accuracy(env: str, measures: list[str]) -> list[Theirs]:
             if (row.measure, row.setting) == OURS_TO_THEIRS.get(ours):
                 methods.setdefault(row.method, {})[ours] = f"{row.value:g} %"
     return [Theirs(method, "", numbers) for method, numbers in methods.items()]
+
+
+def time(env: str) -> list[Theirs]:
+    """By our phases, of one iteration, and in all; on one RTX 3090."""
+    if env != "craftax-classic":
+        return []
+    found = []
+    for line in _lines(published.rows("time")):
+        named = {ours: f"{line.numbers[name]} {unit}" for name, (ours, unit) in TIMES.items() if name in line.numbers}
+        found += [Theirs(line.method, line.setting, named)] if named else []
+    return found
 
 
 def over_all_games() -> list[Theirs]:
