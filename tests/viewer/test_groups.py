@@ -12,7 +12,7 @@ from itc.viewer.report.groups import group
 from itc.viewer.report.methods import over_games
 from itc.viewer.report.over_seeds import mean_over_seeds, overall
 from itc.viewer.report.reading import Measured, ReadRun
-from itc.viewer.report.truth import best_decoder, over_runs
+from itc.viewer.report.truth import best_decoders, over_runs
 
 
 def run(preset="minatar/breakout/quick", seed=0, folder="run", evaluation=None, **changes):
@@ -62,16 +62,18 @@ def test_measures_of_seeds_are_averaged_where_all_have_them():
 
 
 @pytest.mark.parametrize(("measure", "best"), [
-    ("exact · context 1 · all", "b"), ("token error · context 1 · all", "a"), ("stay rate", "a"), ("novelty: any", "a"),
+    ("exact · context 1 · all", "b"), ("token error · context 1 · all", "a"), ("stay rate", "ac"), ("novelty", "ac"),
 ])  # fmt: skip
 def test_best_is_highest_lowest_or_nearest(measure, best):
-    values = {"a": 0.3, "b": 0.8, "simulator": 0.5}
+    values = {"a": 0.3, "b": 0.8, "c": 0.7, "simulator": 0.5}
     measures = {(name, measure): Measured(value, value, value) for name, value in values.items()}
-    assert best_decoder(measure, measures) == best
+    assert best_decoders(measure, measures) == set(best)
 
 
-def test_without_a_simulator_nobody_is_nearest():
-    assert best_decoder("stay rate", {(name, "stay rate"): Measured(0.5, 0.5, 0.5) for name in "ab"}) is None
+def test_nobody_is_nearest_without_a_simulator_or_best_where_all_are_alike():
+    same = Measured(0.5, 0.5, 0.5)
+    assert best_decoders("stay rate", {("a", "stay rate"): same, ("b", "stay rate"): Measured(0, 0, 0)}) == set()
+    assert best_decoders("exact", {("a", "exact"): same, ("b", "exact"): same}) == set()
 
 
 def test_the_papers_numbers_are_found_by_our_names():

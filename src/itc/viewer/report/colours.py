@@ -9,7 +9,7 @@ COLOURS = 8
 SIMULATOR = "simulator"  # stands in place of a decoder where something is true of the world itself
 PHASES = ("play", "tokenizer", "world model", "dreams")
 # The decoders that are shown most often get the colours that differ most.
-DECODERS = tuple(dict.fromkeys(("sample", "paper", "conserving", "argmax", *PRESETS)))
+DECODERS = tuple(dict.fromkeys(("sample", "paper", "conserving", "argmax", "paper-minatar", *PRESETS)))
 
 
 def colour(index: int) -> str:
@@ -20,8 +20,6 @@ def decoder_colour(name: str) -> str:
     """Grey for decoders nobody knows, the colour of text for the truth."""
     if name == SIMULATOR:
         return "var(--ink)"
-    # Only one of the paper's decoders is the right one in an environment: all of them look alike.
-    name = "paper" if name in ("paper-minatar", "paper-atari") else name
     return colour(DECODERS.index(name)) if name in DECODERS else "var(--soft)"
 
 

@@ -1,5 +1,6 @@
 """Is the dream true? What `itc accuracy` and `itc hallucinate` found."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,19 +71,19 @@ def _accuracy_table(kind: str, names: list[str], accuracy: Measures, stays: Meas
     decoders = _decoders(accuracy)
     # First, so that no screen is too narrow for it.
     columns = [(STAY, stays)] * _has(stays, STAY) + [(name, accuracy) for name in names]
-    best = {name: best_decoder(name, measures) for name, measures in columns}
+    best = {name: best_decoders(name, measures) for name, measures in columns}
     rows = [
         row([decoder, own(decoder, one)], *(_cell(measures, decoder, name, best[name]) for name, measures in columns))
         for decoder in decoders
     ]
     if (SIMULATOR, STAY) in stays:
-        rows.append(row(SIMULATOR, _cell(stays, SIMULATOR, STAY, None), *[""] * len(names)))
+        rows.append(row(SIMULATOR, _cell(stays, SIMULATOR, STAY, set()), *[""] * len(names)))
     rows += [
         row(papers(line.method), *(line.numbers.get(name, "") for name, _ in columns), theirs=True)
         for line in theirs.accuracy(one.env, names)
     ]
     headings = [name.removeprefix(f"{kind} · ") for name, _ in columns]
-    return table((kind, *headings), rows, f"One step ahead: {kind}", kind="numbers")
+    return table((kind, *headings), rows, f"One step ahead, {kind}: {one.name}")
 
 
 def own(decoder: str, one: Group) -> list[Any] | None:
@@ -92,7 +93,7 @@ def own(decoder: str, one: Group) -> list[Any] | None:
 
 def _hallucination(measures: Measures, one: Group) -> list[Markup]:
     names = [name for name in dict.fromkeys(measure for _, measure in measures) if STEP not in name]
-    best = {name: best_decoder(name, measures) for name in names}
+    best = {name: best_decoders(name, measures) for name in names}
     rows = [
         row([decoder, own(decoder, one)], *(_cell(measures, decoder, name, best[name]) for name in names))
         for decoder in sorted(_decoders(measures), key=lambda decoder: decoder != SIMULATOR)
@@ -104,7 +105,7 @@ def _hallucination(measures: Measures, one: Group) -> list[Markup]:
             "Dreams under recorded actions, beside what the simulator did. Duplication, disappearance and "
             "transmutation are per creature and step. Creatures do come and go in truth: bold is nearest to it."
         ),
-        table(("", *names), rows, "Hallucination", kind="numbers"),
+        table(("", *names), rows, f"Hallucination: {one.name}"),
         element("div", charts, class_="charts small"),
     ]  # fmt: skip
 
@@ -128,22 +129,21 @@ def _with_steps(measures: Measures) -> list[str]:
     return list(dict.fromkeys(name for name, step in found if step.isdecimal()))
 
 
-def best_decoder(name: str, measures: Measures) -> str | None:
-    """The highest accuracy, the lowest error, or else the nearest to the simulator; nobody where there is no such."""
+def best_decoders(name: str, measures: Measures) -> set[str]:
+    """Those of the highest accuracy, of the lowest error, or else nearest to the simulator; nobody if all are alike."""
     found = {decoder: one.value for (decoder, measure), one in measures.items() if measure == name}
     real = found.pop(SIMULATOR, None)
-    if len(found) < 2:
-        return None
     if name.split(" · ")[0] in HIGHER_IS_BETTER:
-        return max(found, key=lambda decoder: found[decoder])
-    if name.startswith("token error"):
-        return min(found, key=lambda decoder: found[decoder])
-    return None if real is None else min(found, key=lambda decoder: abs(found[decoder] - real))
+        found = {decoder: -value for decoder, value in found.items()}
+    elif not name.startswith("token error"):
+        found = {} if real is None else {decoder: abs(value - real) for decoder, value in found.items()}
+    best = {decoder for decoder, value in found.items() if math.isclose(value, min(found.values()), abs_tol=1e-9)}
+    return best if len(best) < len(found) else set()
 
 
-def _cell(measures: Measures, decoder: str, name: str, best: str | None) -> Any:
+def _cell(measures: Measures, decoder: str, name: str, best: set[str]) -> Any:
     found = measures.get((decoder, name))
-    return "–" if found is None else with_interval(found, percent if _is_share(name) else figure, decoder == best)
+    return "–" if found is None else with_interval(found, percent if _is_share(name) else figure, decoder in best)
 
 
 def _is_share(name: str) -> bool:
