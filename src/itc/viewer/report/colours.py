@@ -4,9 +4,9 @@ The colours themselves are in the style sheet, one set for light and one for dar
 """
 
 from itc.decoding.config import PRESETS
+from itc.evaluate.hallucination import SIMULATOR
 
 COLOURS = 8
-SIMULATOR = "simulator"  # stands in place of a decoder where something is true of the world itself
 PHASES = ("play", "tokenizer", "world model", "dreams")
 # The decoders that are shown most often get the colours that differ most.
 DECODERS = tuple(dict.fromkeys(("sample", "paper", "conserving", "argmax", "paper-minatar", *PRESETS)))

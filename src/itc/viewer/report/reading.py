@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
+from itc.evaluate.records import MEASURES
 from itc.train import checkpoint
 from itc.train.config import TrainConfig
 from itc.train.run_folder import VERSIONS, RunError, RunFolder, flat
 
-MEASURES = "measures"  # folder of what `itc accuracy` and `itc hallucinate` found
 # What is shown of an evaluation: numbers, and one list and one dictionary of them.
 EVALUATED = dict.fromkeys(
     ("return", "random_return", "length", "episodes", "interactions", "return_percent", "score"), float

@@ -4,8 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from itc.evaluate.hallucination import SIMULATOR
 from itc.viewer.report import theirs
-from itc.viewer.report.colours import SIMULATOR, decoder_colour
+from itc.viewer.report.colours import decoder_colour
 from itc.viewer.report.figures import figure, percent
 from itc.viewer.report.groups import Group
 from itc.viewer.report.line_chart import Line, line_chart
