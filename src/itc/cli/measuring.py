@@ -50,7 +50,7 @@ def measure_runs(
             with console.status(f"{path}: measuring {', '.join(chosen)} …"):
                 found = list(measure(trial, chosen))
             write_measures(found, path / MEASURES / f"{what}.json")
-            console.print(table(found))
+            print("\n".join(table(found)))
             everything += [{"run": path.name} | asdict(one) for one in found]
     except (RunError, CheckpointError, ValueError, OSError) as problem:
         sys.exit(f"itc: {problem}")
@@ -59,24 +59,12 @@ def measure_runs(
         json_file.write_text(json.dumps(everything, indent=1) + "\n")
 
 
-def table(measures: "list[Measure]", transposed: bool = False):
-    """A column per decoder, a row per measure, or the other way; those of single steps are left to the file."""
-    from rich.table import Table
+def table(measures: "list[Measure]") -> list[str]:
+    """A line for each decoder, a column for each measure; single steps and kinds of play are left to the file."""
+    from itc.evaluate.markdown import markdown
 
-    shown = [one for one in measures if " · step " not in one.measure]
-    found = {(one.measure, one.decoder): one.value for one in shown}
-    names, decoders = (list(dict.fromkeys(part)) for part in zip(*found, strict=True))
-    if transposed:
-        names = [name for name in names if "creatures" not in name]
-        made = Table("decoder", *names)
-        for decoder in decoders:
-            made.add_row(decoder, *(_shown(found.get((name, decoder))) for name in names))
-        return made
-    made = Table("measure", *decoders)
-    for name in names:
-        made.add_row(name, *(_shown(found.get((name, decoder))) for decoder in decoders))
-    return made
-
-
-def _shown(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
+    shown = [one for one in measures if " · step " not in one.measure and "creatures" not in one.measure]
+    found = {(one.decoder, one.measure): f"{one.value:.4f}" for one in shown}
+    decoders, names = (list(dict.fromkeys(part)) for part in zip(*found, strict=True))
+    rows = [[decoder, *(found.get((decoder, name), "") for name in names)] for decoder in decoders]
+    return markdown(["decoder", *(name.removesuffix(" · all") for name in names)], rows)

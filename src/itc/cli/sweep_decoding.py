@@ -33,7 +33,7 @@ def sweep_decoding(
     with console.status(f"{path}: decoding in {len(decoders)} ways …"):
         measures = list(measure_single_steps(trial, decoders, transitions))
     write_measures(measures, path / MEASURES / "sweep.json")
-    console.print(table(measures, transposed=True))
+    print("\n".join(table(measures)))
     drawn = draw_heat_maps(measures, dict(zip(decoders, wanted, strict=True)), picture or path / MEASURES / "sweep.png")
     console.print(f"heat maps: {drawn}" if drawn else "No heat map: it takes two settings with several numbers each.")
     if json_file is not None:

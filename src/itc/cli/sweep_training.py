@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from itc.evaluate.grid import Point, name_of
+from itc.evaluate.markdown import markdown
 from itc.evaluate.side_by_side import Finished, Job, run_side_by_side, stopped_by_sigterm
 from itc.train.run_folder import RunError, RunFolder
 
@@ -88,10 +89,10 @@ def table(records: list[dict[str, Any]]) -> list[str]:
     for record in records:
         others = ", ".join(f"{name} {value}" for name, value in record["settings"].items() if name != "seed")
         by_setting.setdefault(others or record["preset"], []).append(record)
-    lines = ["| setting | seeds | return, mean | each seed | at random |", "|---|---|---|---|---|"]
+    lines = []
     for setting, group in by_setting.items():
         returns = [record["return"] for record in group]
         each = " · ".join(f"{value:.2f}" for value in returns)
         mean, at_random = sum(returns) / len(returns), group[0]["random_return"]
-        lines.append(f"| {setting} | {len(group)} | {mean:.2f} | {each} | {at_random:.2f} |")
-    return lines
+        lines.append([setting, str(len(group)), f"{mean:.2f}", each, f"{at_random:.2f}"])
+    return markdown(["setting", "seeds", "return, mean", "each seed", "at random"], lines)

@@ -6,6 +6,8 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from itc.evaluate.markdown import markdown
+
 FILE = "published.json"
 
 
@@ -51,11 +53,11 @@ def value(table: str, method: str, setting: str, measure: str) -> float:
 def as_markdown(found: Sequence[Row]) -> list[str]:
     """Rows as a table in Markdown: a line for each method and setting, a column for each measure."""
     measures = list(dict.fromkeys(row.measure for row in found))
-    lines = [f"| method | setting | {' | '.join(measures)} |", "|---" * (len(measures) + 2) + "|"]
+    lines = []
     for method, setting in dict.fromkeys((row.method, row.setting) for row in found):
         cells = {row.measure: _text(row) for row in found if (row.method, row.setting) == (method, setting)}
-        lines.append(f"| {method} | {setting} | {' | '.join(cells.get(measure, '') for measure in measures)} |")
-    return lines
+        lines.append([method, setting, *(cells.get(measure, "") for measure in measures)])
+    return markdown(["method", "setting", *measures], lines)
 
 
 def _text(row: Row) -> str:

@@ -47,9 +47,18 @@ def draw_heat_maps(measures: Sequence[Measure], points: Mapping[str, Mapping[str
                 if tuple(point[name] for name in rest) == group and decoder in found:
                     cells[values[down].index(point[down]), values[right].index(point[right])] = found[decoder]
             axis.imshow(cells, vmin=min(numbers), vmax=max(numbers), cmap="viridis", aspect="auto")
+            middle = (min(numbers) + max(numbers)) / 2
             for (y, x), value in np.ndenumerate(cells):
                 if np.isfinite(value):
-                    axis.text(x, y, f"{value:.3f}", ha="center", va="center", fontsize=7, color="white")
+                    axis.text(
+                        x,
+                        y,
+                        f"{value:.3f}",
+                        ha="center",
+                        va="center",
+                        fontsize=7,
+                        color="black" if value > middle else "white",
+                    )
             axis.set_xticks(range(len(values[right])), values[right], fontsize=7)
             axis.set_yticks(range(len(values[down])), values[down], fontsize=7)
             axis.set_xlabel(right, fontsize=8)
