@@ -49,12 +49,12 @@ class Problem:
         """The reference's gains of one frame, over all edges within `max_distance`, and its scores."""
         edges = itc.grid_edges(self.grid, config.max_distance)
         log_p = reference.log_probabilities(self.logits[frame], config, self.codes)
-        found = reference.scores(log_p, self.previous[frame], edges, config, self.gumbel[frame].astype(np.float64))
-        allowed = edges.valid & np.isfinite(found.copy)
-        if self.copyable is not None:
-            allowed = allowed & self.copyable.reshape(-1)[:, None]
+        cells = np.ones(len(log_p), bool) if self.copyable is None else self.copyable.reshape(-1)
         if self.done is not None and self.done[frame]:
-            allowed = np.zeros_like(allowed)
+            cells = np.zeros_like(cells)
+        noise = self.gumbel[frame].astype(np.float64)
+        found = reference.scores(log_p, self.previous[frame], edges, config, noise, cells)
+        allowed = edges.valid & np.isfinite(found.copy) & cells[:, None]
         return reference.gains(found, edges, config, allowed), found
 
 
@@ -98,7 +98,7 @@ def assert_valid(problem: Problem, config: itc.DecodeConfig, answer: itc.Decoded
     for b, (tokens, source) in enumerate(zip(answer.tokens, answer.source, strict=True)):
         copied = np.flatnonzero(source >= 0)
         assert len(set(source[copied])) == len(copied), "a source was used twice"
-        gains, _ = problem.gains(config, b)
+        gains, found = problem.gains(config, b)
         total = 0.0
         for j in copied:
             assert tokens[j] == problem.previous[b, source[j]]
@@ -110,8 +110,13 @@ def assert_valid(problem: Problem, config: itc.DecodeConfig, answer: itc.Decoded
         np.testing.assert_allclose(answer.value[b], total, rtol=1e-5, atol=1e-5)
         noisy = reference.log_probabilities(problem.logits[b], config, problem.codes)
         noisy = noisy if config.generate == "argmax" else noisy + problem.gumbel[b]
+        score = noisy if config.affinity == "log" else np.exp(reference.log_softmax(noisy))
         for j in np.flatnonzero(source < 0):
-            assert noisy[j, tokens[j]] >= noisy[j].max() - 1e-5
+            if config.charge_for == "duplicates" and gains[j].max() > -np.inf:
+                duplicate = tokens[j] in problem.previous[b, edges.source[j][edges.valid[j]]]
+                assert score[j, tokens[j]] + config.wildcard_cost * (not duplicate) >= found.generate[j] - 1e-5
+            else:
+                assert noisy[j, tokens[j]] >= noisy[j].max() - 1e-5
 
 
 def margin(gains: np.ndarray, edges: itc.Edges) -> tuple[np.ndarray, float]:

@@ -20,6 +20,8 @@ CONFIGS = {
     "probability": itc.DecodeConfig(distance_cost=0.1, wildcard_cost=0.9, temperature=0.7),
     "no noise": replace(CONSERVING, noise="none", generate="argmax"),
     "far": replace(CONSERVING, max_distance=9, wildcard_cost=1.0),
+    "free novelty": replace(CONSERVING, charge_for="duplicates"),
+    "free novelty, probability": itc.DecodeConfig(distance_cost=0.01, wildcard_cost=0.9, charge_for="duplicates"),
 }
 EXACT = [("numpy", "exact"), ("jax", "exact"), ("jax", "auction"), ("torch", "exact"), ("torch", "auction")]
 problems = st.builds(make_problem, st.sampled_from(SHAPES), st.sampled_from(KINDS), st.integers(0, 10**6))
@@ -95,6 +97,28 @@ def test_closed_form_equals_the_matching_it_replaces():
                 full = itc.match(problem.gains(config, b)[0], edges)
                 np.testing.assert_allclose(full.value, answer.value[b], rtol=1e-5, atol=1e-5)
                 np.testing.assert_array_equal(full.source, answer.source[b])
+
+
+def test_only_what_a_cell_within_reach_holds_is_charged_for_as_a_duplicate():
+    """One cell that holds code 0, of probability ½: generating code 1 is free, so it happens as often as predicted."""
+    noise = np.array([[[[0.0, 0.1]]], [[[0.1, 0.0]]]])
+    for gumbel, token, source in zip(noise, (1, 0), (-1, 0), strict=True):
+        for charge_for, expected in (("duplicates", (token, source)), ("generated", (0, 0))):
+            config = replace(CONSERVING, charge_for=charge_for)
+            answer = itc.decode(np.zeros((1, 1, 2)), np.zeros((1, 1), int), grid=(1, 1), config=config, gumbel=gumbel)
+            assert (answer.tokens.item(), answer.source.item()) == expected
+
+
+def test_cells_that_cannot_copy_are_charged_for_nothing():
+    """Outside `copyable` and after the end, a token is an ordinary sample, whoever holds it."""
+    config = replace(CONSERVING, charge_for="duplicates")
+    problem = make_problem(SHAPES[4], "random", 0)
+    for library in ("numpy", "jax", "torch"):
+        answer = problem.decode(library, config)
+        plain = problem.decode(library, itc.PRESETS["sample"])
+        never = ~problem.copyable | problem.done[:, None]
+        assert never.any()
+        np.testing.assert_array_equal(answer.tokens[never], plain.tokens[never])
 
 
 def test_reach_leaves_out_only_copies_that_cannot_gain():

@@ -53,14 +53,16 @@ def assert_same_law(first: np.ndarray, second: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("library", ["jax", "torch"])
-@pytest.mark.parametrize("codes", [3, 6, 150])
-def test_lazy_cell_noise_has_the_law_of_the_full_form(library, codes):
+@pytest.mark.parametrize(
+    ("codes", "charge_for"), [(3, "generated"), (6, "generated"), (150, "generated"), (6, "duplicates")]
+)
+def test_lazy_cell_noise_has_the_law_of_the_full_form(library, codes, charge_for):
     """Tokens and sources together, with a code held twice, and with few, some and many codes that nobody holds."""
     rng = np.random.default_rng(3)
     logits = rng.normal(size=(3, codes)) * 1.5
     logits[:, 3:] -= np.log(max(1, codes - 3)) - 1
     previous = np.array([0, 1, 0])
-    config = replace(CONSERVING, wildcard_cost=0.8, distance_cost=0.2)
+    config = replace(CONSERVING, wildcard_cost=0.8, distance_cost=0.2, charge_for=charge_for)
     lazy = decode_many(library, logits, previous, (1, 3), config, gumbel=False)
     full = decode_many(library, logits, previous, (1, 3), config, gumbel=True)
     grouped = [np.minimum(answer.tokens, 5) for answer in (lazy, full)]  # many codes: few draws of each
@@ -101,18 +103,27 @@ def test_edge_noise_on_one_cell_in_numpy():
     assert abs((answer.source == 0).mean() - expected) < 5 * np.sqrt(expected * (1 - expected) / 5000)
 
 
-def test_edge_noise_over_counts_a_token_that_neighbours_hold():
+@pytest.mark.parametrize(("noise", "expected"), [("edge", 2 / 3), ("token", 1 / 3)])
+@pytest.mark.parametrize("library", ["jax", "torch", "numpy"])
+def test_edge_noise_over_counts_a_token_that_neighbours_hold_and_token_noise_does_not(library, noise, expected):
     """Four possible copies of a token of probability ½ have four draws: together they weigh 4·½ against 1."""
+    draws = DRAWS if library != "numpy" else 4000
+    arrays, key = {
+        "jax": (jnp, jax.random.key(0)),
+        "torch": (torch, torch.Generator().manual_seed(0)),
+        "numpy": (np, np.random.default_rng(0)),
+    }[library]
     alone = itc.decode(
-        jnp.zeros((DRAWS, 4, 2)),
-        jnp.zeros((DRAWS, 4), jnp.int32),
+        arrays.zeros((draws, 4, 2)),
+        arrays.zeros((draws, 4), dtype=arrays.int32),
         grid=(2, 2),
-        config=replace(EDGE, wildcard_cost=0.0),
-        key=jax.random.key(0),
-        copyable=jnp.array([True, False, False, False]),  # one cell, so that nobody competes for the sources
+        config=replace(EDGE, wildcard_cost=0.0, noise=noise),
+        key=key,
+        # one cell, so that nobody competes for the sources
+        copyable=arrays.asarray([True, False, False, False]),
     )
     copied = np.asarray(alone.source[:, 0]) >= 0
-    assert abs(copied.mean() - 2 / 3) < 0.012
+    assert abs(copied.mean() - expected) < 5 * np.sqrt(0.25 / draws)
 
 
 @pytest.mark.parametrize("backend", ["jax", "torch"])

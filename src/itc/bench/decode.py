@@ -156,8 +156,12 @@ def _transport_configs() -> dict[str, DecodeConfig]:
 def _gains(logits, previous, edges, config: DecodeConfig):
     gumbel = random.gumbel(random.key(1), logits.shape)
 
+    everywhere = jnp.ones(logits.shape[1], bool)
+
     def of_frame(logits, previous, gumbel):
-        scores = jax_backend.scores(jax_backend.mask(logits, config, None), previous, edges, config, None, gumbel)
+        scores = jax_backend.scores(
+            jax_backend.mask(logits, config, None), previous, edges, config, None, gumbel, everywhere
+        )
         return jax_backend.gains(scores, edges, config, jnp.asarray(edges.valid))
 
     return jax.jit(jax.vmap(of_frame))(logits, previous, gumbel)
@@ -168,10 +172,12 @@ def _dense_costs(logits, previous, shape: Shape) -> tuple[np.ndarray, np.ndarray
     config = PRESETS["sinkhorn"]
     edges = grid_edges(shape.grid, config.reach)
     gumbel = np.asarray(random.gumbel(random.key(1), logits.shape))
-    costs, epsilons = [], []
+    costs, epsilons, everywhere = [], [], np.ones(shape.cells, bool)
     for frame, of_frame in enumerate(np.asarray(logits)):
         log_p = reference.log_probabilities(of_frame, config, None)
-        scores = reference.scores(log_p, np.asarray(previous[frame]), edges, config, gumbel[frame].astype(float))
+        scores = reference.scores(
+            log_p, np.asarray(previous[frame]), edges, config, gumbel[frame].astype(float), everywhere
+        )
         cost, epsilon = reference.dense_costs(scores, edges, config, edges.valid)
         costs.append(reference.with_finite_costs(cost, config, shape.cells))
         epsilons.append(epsilon)

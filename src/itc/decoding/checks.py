@@ -55,8 +55,8 @@ def check_holds(previous: AnyArray, largest: int, codes: int) -> None:
 def check_noise(config: DecodeConfig, logits: AnyArray, key: object, gumbel: AnyArray | None, key_is: str) -> None:
     """Random numbers come from exactly one place, if any are needed."""
     if gumbel is not None:
-        if config.noise == "edge":
-            raise ValueError('gumbel is noise per cell and code; with noise="edge" pass key instead')
+        if config.noise in ("edge", "token"):
+            raise ValueError(f'gumbel is noise per cell and code; with noise="{config.noise}" pass key instead')
         if key is not None:
             raise ValueError("gumbel takes the place of key: pass one of them, not both")
         if tuple(gumbel.shape) != tuple(logits.shape):

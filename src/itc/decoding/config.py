@@ -19,9 +19,12 @@ class DecodeConfig:
     wildcard_cost: float = 0.3  # c_w, what generating costs against copying
     max_distance: int = 4  # largest squared grid distance of a copy
     affinity: Literal["probability", "log"] = "probability"
+    # What c_w is charged for: every generated token, or only one that a cell within reach holds; then novelty is free.
+    charge_for: Literal["generated", "duplicates"] = "generated"
 
-    # Where chance comes in.
-    noise: Literal["cell", "edge", "none"] = "cell"
+    # Where chance comes in: a draw for each code in each cell; for each copy; for each code that could be copied into
+    # a cell, and one for generating there; or none.
+    noise: Literal["cell", "edge", "token", "none"] = "cell"
     generate: Literal["sample", "argmax"] = "sample"
     temperature: float = 1.0
 
@@ -38,8 +41,13 @@ class DecodeConfig:
     def __post_init__(self) -> None:
         for field in fields(self):
             object.__setattr__(self, field.name, _checked(field.name, field.type, getattr(self, field.name)))
-        if self.noise == "edge" and self.affinity != "log":
-            raise ValueError(f'noise="edge" needs affinity="log", got affinity={self.affinity!r}')
+        if self.noise in ("edge", "token") and self.affinity != "log":
+            raise ValueError(f'noise="{self.noise}" needs affinity="log", got affinity={self.affinity!r}')
+        if self.charge_for == "duplicates" and (self.noise != "cell" or self.solver == "sinkhorn"):
+            raise ValueError(
+                'charge_for="duplicates" needs noise="cell" and an exact solver, '
+                f"got noise={self.noise!r} and solver={self.solver!r}"
+            )
         if self.generate == "argmax" and self.noise != "none":
             raise ValueError(f'generate="argmax" needs noise="none", got noise={self.noise!r}: noise makes it a sample')
 
@@ -51,7 +59,7 @@ class DecodeConfig:
         the exact answer is the closed form: keep the cell's token if its gain is positive.
         """
         gains_everywhere = self.distance_cost * self.max_distance < self.wildcard_cost
-        if self.noise == "edge" or self.solver == "sinkhorn" or gains_everywhere:
+        if self.noise in ("edge", "token") or self.solver == "sinkhorn" or gains_everywhere:
             return self.max_distance
         return max(0, math.ceil(self.wildcard_cost / self.distance_cost) - 1)
 

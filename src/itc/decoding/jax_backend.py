@@ -60,7 +60,7 @@ def _decode_frame(logits, previous, edges, config, key, gumbel, allowed) -> Deco
     if config.solver == "none":
         nothing = jnp.full(previous.shape, -1, jnp.int32)
         return Decoded(_generate(logits, config, key, gumbel), nothing, jnp.float32(0), jnp.float32(0))
-    found = scores(logits, previous, edges, config, key, gumbel)
+    found = scores(logits, previous, edges, config, key, gumbel, allowed.any(axis=1))
     if config.solver == "sinkhorn":
         matching = jax_sinkhorn.sinkhorn(found.copy, found.generate, edges, config, allowed)
     else:
@@ -89,13 +89,18 @@ def scores(
     config: DecodeConfig,
     key: Key,
     gumbel: Float[Array, "n k"] | None,
+    allowed: Bool[Array, " n"],
 ) -> Scores:
-    """Score the copies and the generated tokens, with the configured noise."""
+    """Score the copies and the generated tokens, with the configured noise.
+
+    Where c_w is for duplicates only and the cell may copy, what is new is worth c_w more, which takes it back.
+    """
     held = previous[edges.source]
-    if config.noise == "edge":
-        return edge_scores(key, logits, held)
+    if config.noise in ("edge", "token"):
+        return edge_scores(key, logits, held, edges, config.noise == "token")
+    free = config.wildcard_cost * allowed.astype(jnp.float32) if config.charge_for == "duplicates" else None
     if draws_lazily(config, edges, logits.shape[1]) and gumbel is None:
-        return lazy_cell_scores(key, logits, held, edges)
+        return lazy_cell_scores(key, logits, held, edges, free)
     if config.noise == "cell":
         if config.affinity == "log":
             logits = jax.nn.log_softmax(logits)
@@ -103,6 +108,8 @@ def scores(
         token = argmax(logits)
     else:
         token = _generate(logits, config, key, gumbel)
+    if free is not None:
+        return _with_free_novelty(logits, held, edges, config, free)
     copy, best = jnp.take_along_axis(logits, held, axis=1), logits.max(axis=1)
     if config.affinity == "log" and config.noise == "cell":
         return Scores(copy, best, token)
@@ -112,7 +119,34 @@ def scores(
     return Scores(copy, best, token) if config.affinity == "log" else Scores(jnp.exp(copy), jnp.exp(best), token)
 
 
-def lazy_cell_scores(key: Key, logits: Float32[Array, "n k"], held: Int32[Array, "n m"], edges: Edges) -> Scores:
+def _with_free_novelty(
+    logits: Float32[Array, "n k"],
+    held: Int32[Array, "n m"],
+    edges: Edges,
+    config: DecodeConfig,
+    free: Float32[Array, " n"],
+) -> Scores:
+    """Scores from logits that have their noise already, in full."""
+    score = logits if config.affinity == "log" else jax.nn.softmax(logits)
+    worth = jnp.where(jnp.isinf(_without(score + free[:, None], held, edges)), score, score + free[:, None])
+    return Scores(jnp.take_along_axis(score, held, axis=1), worth.max(axis=1), argmax(worth))
+
+
+def _without(scores: Float32[Array, "n k"], held: Int32[Array, "n m"], edges: Edges) -> Float32[Array, "n k"]:
+    """−∞ for the codes that a copy could bring."""
+    beyond_the_end = scores.shape[1]
+    return jax.vmap(lambda row, code: row.at[code].set(-jnp.inf, mode="drop"))(
+        scores, jnp.where(jnp.asarray(edges.valid), held, beyond_the_end)
+    )
+
+
+def lazy_cell_scores(
+    key: Key,
+    logits: Float32[Array, "n k"],
+    held: Int32[Array, "n m"],
+    edges: Edges,
+    free: Float32[Array, " n"] | None = None,
+) -> Scores:
     """Cell noise drawn only where it can matter: for the codes a copy could bring, and once for all others together.
 
     The largest of many logits with Gumbel noise is their logsumexp with Gumbel noise, and independent of which one it
@@ -120,29 +154,35 @@ def lazy_cell_scores(key: Key, logits: Float32[Array, "n k"], held: Int32[Array,
     """
     held_key, others_key, token_key = random.split(key, 3)
     valid = jnp.asarray(edges.valid)
-    # Edges that hold the same code share its noise: each takes the draw of the first edge that holds it.
-    same = (held[:, :, None] == held[:, None, :]) & valid[:, None, :]
-    noise = jnp.take_along_axis(draw_gumbel(held_key, held.shape), argmax(same), axis=1)
+    noise = _shared(draw_gumbel(held_key, held.shape), held, edges)
     copy = jnp.where(valid, jnp.take_along_axis(logits, held, axis=1) + noise, -jnp.inf)
     best_copy = copy.max(axis=1)
 
-    beyond_the_end = logits.shape[1]
-    others = jax.vmap(lambda row, code: row.at[code].set(-jnp.inf, mode="drop"))(
-        logits, jnp.where(valid, held, beyond_the_end)
-    )
-    other_token, log_total = sample(token_key, others)
+    other_token, log_total = sample(token_key, _without(logits, held, edges))
     best_other = log_total + draw_gumbel(others_key, log_total.shape)
+    best_other = best_other if free is None else best_other + free
 
     best_held = jnp.take_along_axis(held, copy.argmax(axis=1)[:, None], axis=1)[:, 0]
     token = jnp.where(best_other > best_copy, other_token, best_held)
     return Scores(copy, jnp.maximum(best_copy, best_other), token)
 
 
-def edge_scores(key: Key, logits: Float32[Array, "n k"], held: Int32[Array, "n m"]) -> Scores:
-    """A draw per possible copy; the wildcard's value is one more, its token an independent sample."""
+def _shared(draw: Float32[Array, "n m"], held: Int32[Array, "n m"], edges: Edges) -> Float32[Array, "n m"]:
+    """Edges that hold the same code share its noise: each takes the draw of the first edge that holds it."""
+    same = (held[:, :, None] == held[:, None, :]) & jnp.asarray(edges.valid)[:, None, :]
+    return jnp.take_along_axis(draw, argmax(same), axis=1)
+
+
+def edge_scores(
+    key: Key, logits: Float32[Array, "n k"], held: Int32[Array, "n m"], edges: Edges, share: bool
+) -> Scores:
+    """A draw per possible copy, or per code that could be copied; the wildcard's value is one more, its token an
+    independent sample."""
     edge_key, wildcard_key, token_key = random.split(key, 3)
     token, log_total = sample(token_key, logits)
-    copy = jnp.take_along_axis(logits, held, axis=1) - log_total[:, None] + draw_gumbel(edge_key, held.shape)
+    draw = draw_gumbel(edge_key, held.shape)
+    draw = _shared(draw, held, edges) if share else draw
+    copy = jnp.take_along_axis(logits, held, axis=1) - log_total[:, None] + draw
     return Scores(copy, draw_gumbel(wildcard_key, token.shape), token)
 
 

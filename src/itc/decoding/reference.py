@@ -4,7 +4,7 @@ A frame has n tokens. Given the previous frame's tokens u_i and, for every cell 
 each of k codes:
 
 - copying u_i into cell j is worth       s_j(u_i) − c_d·d_ij       (d: squared grid distance, at most `max_distance`)
-- generating a token at j is worth       max_v s_j(v) − c_w
+- generating a token at j is worth       max_v s_j(v) − c_w       (or c_w only for tokens that a cell in reach holds)
 - every cell gets exactly one of these, and every u_i is copied at most once.
 
 The gain of a copy is the difference of the two. A frame's best decoding is the matching of largest total gain among
@@ -73,7 +73,7 @@ def _decode_frame(logits, previous, edges, config, noise, allowed):
     if config.solver == "none":
         n = len(previous)
         return Decoded(_generate(logits, config, noise), np.full(n, -1, np.int32), np.float64(0), np.float64(0))
-    found = scores(logits, previous, edges, config, noise)
+    found = scores(logits, previous, edges, config, noise, allowed)
     allowed = allowed[:, None] & edges.valid & np.isfinite(found.copy)
     if config.solver == "sinkhorn":
         matching = sinkhorn_match(found, edges, config, allowed)
@@ -108,15 +108,22 @@ def scores(
     edges: Edges,
     config: DecodeConfig,
     noise: np.random.Generator | Float64[np.ndarray, "n k"] | None,
+    allowed: Bool[np.ndarray, " n"],
 ) -> Scores:
-    """Score the copies and the generated tokens, with the configured noise. `noise` is a generator or Gumbel draws."""
+    """Score the copies and the generated tokens, with the configured noise. `noise` is a generator or Gumbel draws.
+
+    Where c_w is for duplicates only and the cell may copy, what is new is worth c_w more, which takes it back.
+    """
     held = previous[edges.source]  # the code each edge would copy; padding edges are masked later
-    cell = np.arange(len(log_p))
-    if config.noise == "edge":
+    if config.noise in ("edge", "token"):
         assert isinstance(noise, np.random.Generator)
+        draw = draw_gumbel(noise, held.shape)
+        if config.noise == "token":  # edges that hold the same code take the draw of the first of them
+            same = (held[:, :, None] == held[:, None, :]) & edges.valid[:, None, :]
+            draw = np.take_along_axis(draw, same.argmax(axis=2), axis=1)
         # The maximum over codes of log p + Gumbel is one standard Gumbel, independent of which code attains it.
-        copy = np.take_along_axis(log_p, held, axis=1) + draw_gumbel(noise, held.shape)
-        return Scores(copy, draw_gumbel(noise, cell.shape), _generate(log_p, config, noise))
+        copy = np.take_along_axis(log_p, held, axis=1) + draw
+        return Scores(copy, draw_gumbel(noise, (len(log_p),)), _generate(log_p, config, noise))
     if config.noise == "cell":
         assert noise is not None
         log_p = log_p + (draw_gumbel(noise, log_p.shape) if isinstance(noise, np.random.Generator) else noise)
@@ -124,7 +131,13 @@ def scores(
     else:
         token = _generate(log_p, config, noise)
     score = log_p if config.affinity == "log" else np.exp(log_softmax(log_p))
-    return Scores(np.take_along_axis(score, held, axis=1), score.max(axis=1), token)
+    copy = np.take_along_axis(score, held, axis=1)
+    if config.charge_for == "duplicates":
+        new = np.ones(score.shape, bool)
+        np.put_along_axis(new, np.where(edges.valid, held, held[:, :1]), False, axis=1)  # edge 0 is the cell's own
+        score = score + config.wildcard_cost * (new & allowed[:, None])
+        token = score.argmax(axis=1)
+    return Scores(copy, score.max(axis=1), token)
 
 
 def draws_lazily(config: DecodeConfig, edges: Edges, k: int) -> bool:

@@ -60,12 +60,12 @@ def decode(
         tokens = _generate(logits, config, key, gumbel)
         return Decoded(tokens.to(previous.dtype), torch.full_like(tokens, -1), nothing, nothing.clone())
 
-    found = scores(logits, held_by, edges, config, key, gumbel)
     allowed = torch_matching.on_device(edges, "valid", logits.device).expand(len(logits), -1, -1)
     if copyable is not None:
         allowed = allowed & copyable[:, None]
     if done is not None:
         allowed = allowed & ~done[:, None, None]
+    found = scores(logits, held_by, edges, config, key, gumbel, allowed.any(dim=-1))
     if config.solver == "sinkhorn":
         matching = torch_sinkhorn.sinkhorn(found.copy, found.generate, edges, config, allowed)
     else:
@@ -92,13 +92,18 @@ def scores(
     config: DecodeConfig,
     key: torch.Generator | None,
     gumbel: Float[Tensor, "b n k"] | None,
+    allowed: Bool[Tensor, "b n"],
 ) -> Scores:
-    """Score the copies and the generated tokens, with the configured noise."""
+    """Score the copies and the generated tokens, with the configured noise.
+
+    Where c_w is for duplicates only and the cell may copy, what is new is worth c_w more, which takes it back.
+    """
     held = previous[:, torch_matching.on_device(edges, "source", logits.device)]
-    if config.noise == "edge":
-        return edge_scores(key, logits, held)
+    if config.noise in ("edge", "token"):
+        return edge_scores(key, logits, held, edges, config.noise == "token")
+    free = config.wildcard_cost * allowed.float() if config.charge_for == "duplicates" else None
     if draws_lazily(config, edges, logits.shape[2]) and gumbel is None:
-        return lazy_cell_scores(key, logits, held, edges)
+        return lazy_cell_scores(key, logits, held, edges, free)
     if config.noise == "cell":
         if config.affinity == "log":
             logits = logits.log_softmax(dim=-1)
@@ -106,6 +111,8 @@ def scores(
         best, token = logits.max(dim=-1)
     else:
         best, token = logits.amax(dim=-1), _generate(logits, config, key, gumbel)
+    if free is not None:
+        return _with_free_novelty(logits, held, edges, config, free)
     copy = logits.gather(2, held)
     if config.affinity == "log" and config.noise == "cell":
         return Scores(copy, best, token)
@@ -115,8 +122,33 @@ def scores(
     return Scores(copy, best, token) if config.affinity == "log" else Scores(copy.exp(), best.exp(), token)
 
 
+def _with_free_novelty(
+    logits: Float32[Tensor, "b n k"],
+    held: Int64[Tensor, "b n m"],
+    edges: Edges,
+    config: DecodeConfig,
+    free: Float32[Tensor, "b n"],
+) -> Scores:
+    """Scores from logits that have their noise already, in full."""
+    score = logits if config.affinity == "log" else logits.softmax(dim=-1)
+    raised = score + free[..., None]
+    best, token = torch.where(_without(raised, held, edges).isinf(), score, raised).max(dim=-1)
+    return Scores(score.gather(2, held), best, token)
+
+
+def _without(scores: Float32[Tensor, "b n k"], held: Int64[Tensor, "b n m"], edges: Edges) -> Float32[Tensor, "b n k"]:
+    """−∞ for the codes that a copy could bring."""
+    # Padding edges repeat the cell's own code, which edge 0 always holds, so that they remove no other.
+    valid = torch_matching.on_device(edges, "valid", held.device)
+    return scores.scatter(2, torch.where(valid, held, held[..., :1]), -torch.inf)
+
+
 def lazy_cell_scores(
-    key: torch.Generator | None, logits: Float32[Tensor, "b n k"], held: Int64[Tensor, "b n m"], edges: Edges
+    key: torch.Generator | None,
+    logits: Float32[Tensor, "b n k"],
+    held: Int64[Tensor, "b n m"],
+    edges: Edges,
+    free: Float32[Tensor, "b n"] | None = None,
 ) -> Scores:
     """Cell noise drawn only where it can matter: for the codes a copy could bring, and once for all others together.
 
@@ -124,26 +156,39 @@ def lazy_cell_scores(
     is. Scores are up to a constant per cell, which gains do not see.
     """
     valid = torch_matching.on_device(edges, "valid", logits.device)
-    # Edges that hold the same code share its noise: each takes the draw of the first edge that holds it.
-    same = (held[..., :, None] == held[..., None, :]) & valid[:, None, :]
-    noise = draw_gumbel(key, held.shape, held.device).gather(2, same.int().argmax(dim=-1))
+    noise = _shared(draw_gumbel(key, held.shape, held.device), held, edges)
     copy = (logits.gather(2, held) + noise).masked_fill(~valid, -torch.inf)
     best_copy, edge = copy.max(dim=-1)
 
-    # Padding edges repeat the cell's own code, which edge 0 always holds, so that they remove no other.
-    removed = torch.where(valid, held, held[..., :1])
-    other_token, log_total = sample(key, logits.scatter(2, removed, -torch.inf))
+    other_token, log_total = sample(key, _without(logits, held, edges))
     best_other = log_total + draw_gumbel(key, log_total.shape, log_total.device)
+    best_other = best_other if free is None else best_other + free
 
     best_held = held.gather(2, edge[..., None])[..., 0]
     token = torch.where(best_other > best_copy, other_token, best_held)
     return Scores(copy, torch.maximum(best_copy, best_other), token)
 
 
-def edge_scores(key: torch.Generator | None, logits: Float32[Tensor, "b n k"], held: Int64[Tensor, "b n m"]) -> Scores:
-    """A draw per possible copy; the wildcard's value is one more, its token an independent sample."""
+def _shared(draw: Float32[Tensor, "b n m"], held: Int64[Tensor, "b n m"], edges: Edges) -> Float32[Tensor, "b n m"]:
+    """Edges that hold the same code share its noise: each takes the draw of the first edge that holds it."""
+    valid = torch_matching.on_device(edges, "valid", held.device)
+    same = (held[..., :, None] == held[..., None, :]) & valid[:, None, :]
+    return draw.gather(2, same.int().argmax(dim=-1))
+
+
+def edge_scores(
+    key: torch.Generator | None,
+    logits: Float32[Tensor, "b n k"],
+    held: Int64[Tensor, "b n m"],
+    edges: Edges,
+    share: bool,
+) -> Scores:
+    """A draw per possible copy, or per code that could be copied; the wildcard's value is one more, its token an
+    independent sample."""
     token, log_total = sample(key, logits)
-    copy = logits.gather(2, held) - log_total[..., None] + draw_gumbel(key, held.shape, held.device)
+    draw = draw_gumbel(key, held.shape, held.device)
+    draw = _shared(draw, held, edges) if share else draw
+    copy = logits.gather(2, held) - log_total[..., None] + draw
     return Scores(copy, draw_gumbel(key, token.shape, token.device), token)
 
 
