@@ -1,8 +1,10 @@
 """Strictness for all tests: shapes checked while they run, no silent promotion, warnings are errors."""
 
+import dataclasses
 from pathlib import Path
 
 import jax
+import pytest
 from jaxtyping import install_import_hook
 
 ROOT = Path(__file__).parent.parent
@@ -16,3 +18,19 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_compilation_cache_dir", str(ROOT / ".cache" / "jax"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+
+@pytest.fixture(scope="session")
+def trained_run(tmp_path_factory):
+    """The folder of a run of one iteration; not to be written to."""
+    from itc.envs.registry import make
+    from itc.train import loop
+    from itc.train.run_folder import RunFolder
+    from train.tiny import TINY
+
+    folder = tmp_path_factory.mktemp("runs") / "trained"
+    config, run, env = dataclasses.replace(TINY, interactions=48), RunFolder(folder), make(TINY.env)
+    run.write_config(config, "creatures/tiny", 0)
+    state, notes = loop.begin_or_resume(run, env, config, seed=0)
+    loop.train(run, env, config, state, notes, [])
+    return folder

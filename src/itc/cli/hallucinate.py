@@ -7,10 +7,12 @@ import tyro
 
 from itc.cli.measuring import measure_runs
 
+LONGEST = 20  # steps, unless asked for more
+
 
 def hallucinate(
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional],
-    horizon: int = 20,
+    horizon: int | None = None,
     windows: int = 500,
     decoders: tuple[str, ...] = (),
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
@@ -23,7 +25,7 @@ def hallucinate(
 
     Args:
         runs: Folders of training runs.
-        horizon: Steps to dream, at most what the model's context holds.
+        horizon: Steps to dream; 20 by default, or what the model's context holds if that is less.
         windows: Pieces of play to dream from, about; those that an episode's end cuts off are left out.
         decoders: Which to compare; all presets but the Sinkhorn ones by default.
         json_file: Also write the numbers to this file; they always go to RUN/measures/hallucination.json.
@@ -35,7 +37,7 @@ def hallucinate(
         runs,
         decoders,
         json_file,
-        {"horizon": horizon, "windows": windows},
-        steps=windows * horizon,
-        measure=lambda trial, chosen: measure_hallucination(trial, chosen, horizon),
+        {"windows": windows} | ({} if horizon is None else {"horizon": horizon}),
+        steps=windows * (horizon or LONGEST),
+        measure=lambda trial, chosen: measure_hallucination(trial, chosen, horizon or trial.longest_dream(LONGEST)),
     )

@@ -46,7 +46,9 @@ def measure_runs(
             run = load(path)
             with console.status(f"{path}: playing in new worlds …"):
                 trial = prepare(run, steps)
-            console.print(f"{path} on {run.env.spec.name}: {trial.label_error:.2%} of real cells are misread")
+            console.print(
+                f"{path} on {run.env.spec.name}: {trial.label_error:.2%} of real cells are misread", soft_wrap=True
+            )
             with console.status(f"{path}: measuring {', '.join(chosen)} …"):
                 found = list(measure(trial, chosen))
             write_measures(found, path / MEASURES / f"{what}.json")

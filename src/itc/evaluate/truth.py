@@ -33,6 +33,10 @@ class Trial:
     recording: Recording
     label_error: float  # share of real cells that the eyes take for something else
 
+    def longest_dream(self, steps: int) -> int:
+        """So many steps, or as many as the model's context has room for."""
+        return min(steps, self.run.config.world_model.blocks)
+
 
 def prepare(run: Run, steps: int) -> Trial:
     """Play at least so many steps in new worlds, after learning in others what there is to see."""

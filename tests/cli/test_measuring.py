@@ -1,0 +1,90 @@
+"""`itc accuracy`, `itc hallucinate` and `itc sweep RUN`, on a run that learned next to nothing."""
+
+import json
+import shutil
+
+import pytest
+
+from cli.test_cli import assert_refused
+from itc.cli.accuracy import accuracy
+from itc.cli.hallucinate import hallucinate
+from itc.cli.sweep import sweep
+from itc.evaluate import truth
+from itc.evaluate.records import read_measures
+
+DECODERS = ("sample", "conserving")
+
+
+@pytest.fixture(scope="module")
+def run(trained_run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("measured") / "run"
+    shutil.copytree(trained_run, folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def little_play(monkeypatch):
+    monkeypatch.setattr(truth, "LANES", 8)
+    monkeypatch.setattr(truth, "LEAST_STEPS", 20)
+
+
+def test_accuracy_of_every_decoder_is_printed_and_kept(run, tmp_path, capsys):
+    accuracy((run,), transitions=40, decoders=DECODERS, json_file=tmp_path / "a.json")
+    said = capsys.readouterr().out
+    assert "0.00% of real cells are misread" in said
+    assert "| conserving" in said
+    kept = read_measures(run / "measures" / "accuracy.json")
+    assert {one.decoder for one in kept} == set(DECODERS)
+    names = {one.measure for one in kept}
+    assert {
+        "exact · context 1 · all",
+        "plausible · context 4 · with creatures",
+        "token error · context 4 · all",
+    } <= names
+    assert all(one.low <= one.value <= one.high for one in kept)
+    assert len(json.loads((tmp_path / "a.json").read_text())) == len(kept)
+
+
+def test_hallucination_stands_beside_the_simulator_and_goes_as_far_as_the_context(run, capsys):
+    hallucinate((run,), windows=16, decoders=DECODERS)
+    assert "| simulator" in capsys.readouterr().out
+    kept = {(one.decoder, one.measure): one.value for one in read_measures(run / "measures" / "hallucination.json")}
+    assert kept["simulator", "duplication"] == 0.0
+    assert kept["simulator", "count error"] == 0.0
+    # A model that has learned next to nothing dreams up creatures; who only copies does not.
+    assert kept["conserving", "duplication"] < kept["sample", "duplication"]
+    assert ("sample", "stay rate · step 4") in kept
+    assert ("sample", "stay rate · step 5") not in kept
+
+
+def test_a_sweep_over_a_run_decodes_in_every_way_and_draws_it(run, tmp_path, capsys):
+    grid = ("distance_cost=0,0.5", "wildcard_cost=1,4", "charge_for=generated,duplicates")
+    sweep(str(run), grid, transitions=40, json_file=tmp_path / "s.json")
+    said = capsys.readouterr().out
+    assert "distance_cost=0.5,wildcard_cost=4,charge_for=duplicates" in said
+    assert (run / "measures" / "sweep.png").stat().st_size > 10_000
+    assert {record["decoder"] for record in json.loads((tmp_path / "s.json").read_text())} >= {"simulator"}
+
+
+@pytest.mark.parametrize(("command", "words"), [
+    (("accuracy", "no-such-run"), "is not a run folder"),
+    (("hallucinate", "no-such-run", "--windows", "0"), "windows must be at least 1"),
+    (("accuracy", "no-such-run", "--decoders", "oracle"), "unknown decoder 'oracle'"),
+])  # fmt: skip
+def test_mistakes_are_answered_with_a_word(command, words):
+    assert_refused(command, words)
+
+
+@pytest.mark.parametrize(("grid", "words"), [
+    (("colour=red",), "a decoder has no setting 'colour'"),
+    (("distance_cost=far",), "distance_cost cannot be 'far'"),
+    (("affinity=distance",), "affinity must be one of"),
+])  # fmt: skip
+def test_a_grid_of_what_a_decoder_does_not_have_is_refused(run, grid, words):
+    with pytest.raises(SystemExit, match=words):
+        sweep(str(run), grid)
+
+
+def test_a_dream_beyond_the_context_is_refused(run):
+    with pytest.raises(SystemExit, match=r"horizon must be in 1\.\.4"):
+        hallucinate((run,), horizon=5, windows=4)
