@@ -55,7 +55,27 @@ def bench_table(name: str) -> str:
     return "\n".join(lines)
 
 
+def record_table(game: str) -> str:
+    """Returns of the quick agent by decoder, beside runs without imagination."""
+    found = {}
+    for name, label in ((game, None), (f"{game}_off", "imagination off"), (f"{game}_off_same_time", "… for as long")):
+        path = ROOT / f"results/record/{name}.json"
+        for record in json.loads(path.read_text()) if path.exists() else ():
+            found.setdefault(label or f"`{record['settings']['decoder']}`", []).append(record)
+    lines = ["| dreams decoded by | interactions | seeds | return, mean | each seed |", "|---|---|---|---|---|"]
+    for label, records in found.items():
+        returns = [record["return"] for record in records]
+        each = " · ".join(f"{value:.2f}" for value in returns)
+        mean, interactions = sum(returns) / len(returns), records[0]["interactions"]
+        lines.append(f"| {label} | {interactions:,} | {len(records)} | {mean:.2f} | {each} |")
+    chance = next(iter(found.values()))[0]["random_return"]
+    lines.append(f"| playing at random | | | {chance:.2f} | |")
+    return "\n".join(lines)
+
+
 TABLES = {
+    ("README.md", "breakout table"): partial(record_table, "breakout"),
+    ("docs/training.md", "asterix table"): partial(record_table, "asterix"),
     ("README.md", "demo table"): demo_table,
     ("README.md", "bench table"): partial(bench_table, "decode"),
     ("README.md", "world table"): partial(bench_table, "world"),
