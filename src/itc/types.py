@@ -49,7 +49,8 @@ class EnvSpec:
     return_scale: float  # an episode's return that counts as 100 %
     entities: tuple[str, ...]  # what `Environment.entities` speaks of, by index; 0 is "none"
     achievements: tuple[str, ...] = ()
-    creatures: tuple[str, ...] = ()  # entities that move by themselves, and neither split nor vanish nor turn
+    creatures: tuple[str, ...] = ()  # entities that move by themselves, a cell at a time
+    attacks: tuple[str, ...] = ()  # actions that may remove a creature beside the player: ahead, if they go somewhere
     scrolls: bool = False  # the view moves with the player, who stays in its middle
     view_rows: int | None = None  # rows of the grid that show the world, below them an inventory; None: all
     episode_length: int | None = None  # an episode is cut off after this many steps
@@ -66,6 +67,9 @@ class EnvSpec:
         strangers = set(self.creatures) - set(self.entities)
         if strangers:
             raise ValueError(f"{self.name}: creatures must be among the entities, but {sorted(strangers)} are not")
+        unknown = set(self.attacks) - set(self.actions)
+        if unknown:
+            raise ValueError(f"{self.name}: attacks must be among the actions, but {sorted(unknown)} are not")
         if self.view_rows is not None and not 1 <= self.view_rows <= self.grid[0]:
             raise ValueError(f"{self.name}: view_rows must be in 1..{self.grid[0]}, got {self.view_rows}")
 

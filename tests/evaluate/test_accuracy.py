@@ -6,7 +6,7 @@ from drawn import SPEC, eyes, frame, scrolled
 
 from itc.evaluate.accuracy import accuracy, plausible
 
-NOOP, UP, RIGHT = 0, 1, 4
+NOOP, UP, LEFT, RIGHT = 0, 1, 3, 4
 COW = frame(C=((2, 2),))
 
 
@@ -28,6 +28,26 @@ def test_lost_doubled_turned_and_jumping_creatures_and_wrong_ground_are_not(pred
 
 def test_the_ground_a_real_creature_hides_must_be_what_it_was():
     assert not is_plausible(COW, frame(C=((2, 3),)), frame(C=((2, 2),), **{"#": ((2, 3),)}))
+
+
+def test_the_truth_is_always_plausible_even_a_spawn_and_what_really_happened_may_be_dreamed():
+    spawned = frame(C=((2, 2),), Z=((6, 6),))
+    assert is_plausible(COW, spawned, spawned)
+    assert is_plausible(COW, spawned, frame(C=((2, 3),), Z=((6, 6),)))
+    assert not is_plausible(COW, COW, spawned)
+
+
+def test_nobody_knows_the_ground_where_the_player_stood_but_the_player_must_be_there():
+    before = frame(Z=((4, 5),))
+    went_left = scrolled(frame(), 0, -1).reshape(SPEC.grid).copy()
+    went_left[4, 5] = 3  # the zombie follows into the cell the player left
+    calm = scrolled(frame(), 0, -1).reshape(SPEC.grid).copy()
+    calm[4, 6] = 3  # the zombie stays
+    assert is_plausible(before, went_left.ravel(), calm.ravel(), LEFT)
+    eaten = calm.copy()
+    eaten[4, 4] = 3
+    eaten[4, 6] = 0
+    assert not is_plausible(before, went_left.ravel(), eaten.ravel(), LEFT)
 
 
 def test_whatever_comes_into_view_is_not_asked_for():

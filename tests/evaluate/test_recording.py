@@ -38,7 +38,7 @@ def test_eyes_learn_what_every_code_means(played):
 def test_in_a_world_without_spawning_nobody_comes_from_nowhere(played):
     """Whatever the eyes miss about the view's motion would show as creatures that appear."""
     recording, eyes = played
-    seen = happenings(eyes, SPEC, recording.tokens, recording.actions, recording.same_episode)
+    seen = happenings(eyes, SPEC, recording.tokens, recording.actions, recording.same_episode, np.arange(LANES))
     counted = recording.same_episode
     assert seen.creatures[counted].sum() > 500
     assert seen.duplicated[counted].sum() == 0
@@ -71,9 +71,23 @@ def test_the_view_moves_as_the_player_does(played):
 
 def test_windows_stay_within_their_episode_and_transitions_keep_what_led_to_them(played):
     recording, _ = played
-    windows = recording.windows(10)
-    assert windows.same_episode.all()
+    windows = recording.windows(1000, 10)
     assert windows.tokens.shape[1:] == (11, SPEC.cells)
+    for tokens, actions, lane in zip(*windows, strict=True):
+        starts = [
+            start
+            for start in range(STEPS - 9)
+            if (recording.tokens[lane, start : start + 11] == tokens).all()
+            and (recording.actions[lane, start : start + 10] == actions).all()
+        ]
+        assert any(recording.same_episode[lane, start : start + 10].all() for start in starts)
+    # Every stretch of an episode is cut from its beginning.
+    expected = 0
+    for same in recording.same_episode:
+        lengths = np.diff(np.concatenate([[-1], np.flatnonzero(~same), [len(same)]])) - 1
+        expected += (lengths // 10).sum()
+    assert len(windows.lane) == expected
+    assert len(recording.windows(5, 10).lane) == 5
     steps = recording.transitions(50, 3)
     assert len(steps.lane) == 50
     one = 17

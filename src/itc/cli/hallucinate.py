@@ -26,7 +26,7 @@ def hallucinate(
     Args:
         runs: Folders of training runs.
         horizon: Steps to dream; 20 by default, or what the model's context holds if that is less.
-        windows: Pieces of play to dream from, about; those that an episode's end cuts off are left out.
+        windows: Pieces of play to dream from, at most.
         decoders: Which to compare; all presets but the Sinkhorn ones by default.
         json_file: Also write the numbers to this file; they always go to RUN/measures/hallucination.json.
     """
@@ -39,5 +39,7 @@ def hallucinate(
         json_file,
         {"windows": windows} | ({} if horizon is None else {"horizon": horizon}),
         steps=windows * (horizon or LONGEST),
-        measure=lambda trial, chosen: measure_hallucination(trial, chosen, horizon or trial.longest_dream(LONGEST)),
+        measure=lambda trial, chosen: measure_hallucination(
+            trial, chosen, horizon or trial.longest_dream(LONGEST), windows
+        ),
     )

@@ -53,7 +53,7 @@ def measure_runs(
                 found = list(measure(trial, chosen))
             write_measures(found, path / MEASURES / f"{what}.json")
             print("\n".join(table(found)))
-            everything += [{"run": path.name} | asdict(one) for one in found]
+            everything += [{"run": str(path)} | asdict(one) for one in found]
     except (RunError, CheckpointError, ValueError, OSError) as problem:
         sys.exit(f"itc: {problem}")
     if json_file is not None:

@@ -42,8 +42,9 @@ PROJECTILES = ("arrow", "dagger", "fireball", "iceball", "slimeball")
 # Craftax has eight types of projectiles, but draws three of them like weaker ones: what looks the same has one name.
 PROJECTILE_LOOK = np.array([0, 1, 2, 3, 0, 4, 2, 3], np.int32)
 
-# Where the numbers of `tiles` speak of the player: asleep, and looking in four directions.
-FIRST_LOOK = 200
+# Where the numbers of `tiles` speak of what lies on a block (torches, ladders), and of the player, who sleeps or looks
+# in one of four directions.
+FIRST_ITEM, FIRST_LOOK = 80, 200
 
 
 class Package(NamedTuple):
@@ -98,6 +99,7 @@ class CraftaxGame(Game):
             entities=entities,
             achievements=_names(self._constants.Achievement),
             creatures=creatures,
+            attacks=("do",),
             scrolls=True,
             view_rows=rows,
             episode_length=self._params.max_timesteps,
@@ -267,7 +269,9 @@ class Craftax(CraftaxGame):
         return self._with_inventory(labels)
 
     def tiles(self, world: Any) -> Int16[Array, "h w"]:
-        return self._tiles(self._around(world.map[world.player_level], world.player_position), world)
+        player, level = world.player_position, world.player_level
+        blocks, items = (self._around(layer[level], player) for layer in (world.map, world.item_map))
+        return self._tiles(jnp.where(items > 0, FIRST_ITEM + items, blocks), world)
 
 
 def _names(enumeration: Any) -> tuple[str, ...]:

@@ -92,6 +92,7 @@ class Creatures(Game):
         entities=ENTITIES,
         achievements=("eat_cow",),
         creatures=("cow", "zombie"),
+        attacks=("up", "down", "left", "right"),  # walking onto a cow eats it
         scrolls=True,
         episode_length=EPISODE_LENGTH,
     )

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Int, Int32
 
 from itc.evaluate.following import HEADINGS, follow, headings, shifted, view_motion, without_player
-from itc.evaluate.records import Measure, ratio
+from itc.evaluate.records import Measure, estimate, ratio
 from itc.evaluate.scenes import CREATURE, Eyes, Scene
 from itc.types import EnvSpec
 
@@ -23,6 +23,7 @@ SIMULATOR = "simulator"
 class Happenings(NamedTuple):
     """How often what happened, window by window and step by step."""
 
+    lane: Int[np.ndarray, " b"]  # which world each window is from
     counted: Bool[np.ndarray, "b t"]  # steps of the same episode as the window's first frame
     creatures: Int[np.ndarray, "b t"]  # before each step
     duplicated: Int[np.ndarray, "b t"]
@@ -30,10 +31,11 @@ class Happenings(NamedTuple):
     transmuted: Int[np.ndarray, "b t"]
     number: Int[np.ndarray, "b t classes"]  # creatures of each class after each step
     paired: Int[np.ndarray, "b t"]  # creatures found again while the view stood still
-    displaced: Int[np.ndarray, "b t offsets"]  # where they were before, the first offset being the same place
-    changed_near: Int[np.ndarray, "b t"]  # tiles beside the player: mined, placed
-    changed_far: Int[np.ndarray, "b t"]  # tiles elsewhere
-    turned: Int[np.ndarray, "b t"]  # the player's own tile
+    displaced: Int[np.ndarray, "b t offsets"]  # where they went, the first offset being the same place
+    changed_far: Int[np.ndarray, "b t"]  # tiles away from the player
+    # Only where the view moves along with the player, so that one knows where that is:
+    changed_near: Int[np.ndarray, "b t"] | None  # tiles beside the player: mined, placed
+    turned: Int[np.ndarray, "b t"] | None  # the player's own tile
 
 
 def happenings(
@@ -42,6 +44,7 @@ def happenings(
     tokens: Int32[np.ndarray, "b frames n"],
     actions: Int[np.ndarray, "b t"],
     counted: Bool[np.ndarray, "b t"],
+    lane: Int[np.ndarray, " b"],
 ) -> Happenings:
     """Look at windows of frames, one more than actions."""
     b, t = actions.shape
@@ -61,6 +64,7 @@ def happenings(
 
     transmuted = followed.transmuted.reshape(b, t)
     return Happenings(
+        lane=lane,
         counted=counted,
         creatures=total(before.creatures),
         duplicated=total(followed.appeared) - transmuted,
@@ -69,14 +73,14 @@ def happenings(
         number=after.creatures.sum(axis=(-1, -2)).reshape(b, t, -1),
         paired=total(displaced),
         displaced=displaced.reshape(b, t, -1),
-        changed_near=total(near),
         changed_far=total(far),
-        turned=total(turned),
+        changed_near=total(near) if spec.scrolls else None,
+        turned=total(turned) if spec.scrolls else None,
     )
 
 
 def _displaced(source: Int[np.ndarray, "f classes n"], w: int, stride: int) -> Int[np.ndarray, "f offsets"]:
-    """How many creatures were where, relative to where they are; the same place first."""
+    """How many creatures went where, relative to where they were; the same place first."""
     cell = np.arange(source.shape[-1])
     down = np.where(source >= 0, cell // w - source // w, 9)
     right = np.where(source >= 0, cell % w - source % w, 9)
@@ -105,15 +109,15 @@ def hallucination(decoder: str, seen: Happenings, real: Happenings, by_step: boo
     single = [(slice(step, step + 1), f" · step {step + 1}") for step in range(seen.counted.shape[1] if by_step else 0)]
     for steps, suffix in ((slice(None), ""), *single):
         for name, counted, of in _rates(seen, real, steps):
-            measure = ratio(decoder, name + suffix, counted, of)
+            measure = ratio(decoder, name + suffix, counted, of, seen.lane)
             if measure is not None:
                 yield measure
-    distance = _displacement_distance(seen, real)
+    distance = _displacement_distance(decoder, seen, real)
     if distance is not None:
-        yield Measure(decoder, "displacement distance", *distance)
+        yield distance
 
 
-def _rates(seen: Happenings, real: Happenings, steps: slice):
+def _rates(seen: Happenings, real: Happenings, steps: slice) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """(name, how often, out of how many) for each window."""
     counted = seen.counted[:, steps]
 
@@ -132,24 +136,36 @@ def _rates(seen: Happenings, real: Happenings, steps: slice):
     miscounted = np.where(both, np.abs(seen.number - real.number)[:, steps], 0).sum(axis=(1, 2))
     yield "count error", miscounted, classes * both.sum(axis=(1, 2))
     yield "stay rate", total(seen.displaced[..., 0]), total(seen.paired)
-    yield "novelty: tiles beside the player", total(seen.changed_near), frames
-    yield "novelty: tiles elsewhere", total(seen.changed_far), frames
-    yield "novelty: player turned", total(seen.turned), frames
+    for name, what in (
+        ("novelty: tiles beside the player", seen.changed_near),
+        ("novelty: tiles elsewhere", seen.changed_far),
+        ("novelty: player turned", seen.turned),
+    ):
+        if what is not None:
+            yield name, total(what), frames
 
 
-def _displacement_distance(seen: Happenings, real: Happenings):
-    """Total variation between where creatures go in the dream and in truth: value, low, high, n."""
-    generator = np.random.default_rng(0)
-    per_window = [np.where(one.counted[..., None], one.displaced, 0).sum(axis=1) for one in (seen, real)]
-    if min(counts.sum() for counts in per_window) == 0:
+def _displacement_distance(decoder: str, seen: Happenings, real: Happenings) -> Measure | None:
+    """Total variation between where creatures go in the dream and in truth.
+
+    Two samples of the same truth differ, too: the simulator's own is that of one half of its worlds from the other.
+    """
+    lanes = int(seen.lane.max()) + 1
+
+    def by_lane(one: Happenings) -> np.ndarray:
+        sums = np.zeros((lanes, one.displaced.shape[-1]), np.int64)
+        np.add.at(sums, one.lane, np.where(one.counted[..., None], one.displaced, 0).sum(axis=1))
+        return sums
+
+    dreamed, true = by_lane(seen), by_lane(real)
+    if seen is real:
+        odd = np.arange(lanes)[:, None] % 2 == 1
+        dreamed, true = np.where(odd, dreamed, 0), np.where(odd, 0, true)
+    if min(dreamed.sum(), true.sum()) == 0:
         return None
 
-    def distance(chosen: np.ndarray) -> float:
-        dreamed, true = (counts[chosen].sum(axis=0) for counts in per_window)
-        return float(np.abs(dreamed / max(1, dreamed.sum()) - true / max(1, true.sum())).sum() / 2)
+    def distance(dreamed: np.ndarray, true: np.ndarray) -> float:
+        shares = [part.sum(axis=0) / max(1, part.sum()) for part in (dreamed, true)]
+        return float(np.abs(shares[0] - shares[1]).sum() / 2)
 
-    windows = len(seen.counted)
-    resampled = [distance(generator.integers(windows, size=windows)) for _ in range(500)]
-    low, high = np.quantile(resampled, (0.025, 0.975))
-    value = distance(np.arange(windows))
-    return *(round(float(number), 6) for number in (value, low, high)), int(per_window[0].sum())
+    return estimate(decoder, "displacement distance", distance, (dreamed, true), int(dreamed.sum()))

@@ -28,6 +28,14 @@ class Transitions(NamedTuple):
     lane: Int64[np.ndarray, " b"]
 
 
+class Windows(NamedTuple):
+    """Pieces of play, each within an episode; one frame more than steps."""
+
+    tokens: Int32[np.ndarray, "b frames n"]
+    actions: Int32[np.ndarray, "b t"]
+    lane: Int64[np.ndarray, " b"]
+
+
 class Recording(NamedTuple):
     """What was seen and done, lane by lane; one frame more than steps."""
 
@@ -37,34 +45,26 @@ class Recording(NamedTuple):
     tiles: Int16[np.ndarray, "b frames h w"]  # the simulator's word on each cell, see `Environment.tiles`
     creatures: Bool[np.ndarray, "b frames"]  # whether a creature is in view, by the simulator's word
 
-    def windows(self, length: int) -> "Recording":
-        """Cut into pieces of so many steps that stay within their episode; what does not fill one is left out."""
-        lanes, steps = self.actions.shape
-        starts = [
-            (lane, start)
-            for lane in range(lanes)
-            for start in range(0, steps - length + 1, length)
-            if self.same_episode[lane, start : start + length].all()
-        ]
-
-        def cut(array: np.ndarray, size: int) -> np.ndarray:
-            pieces = [array[lane, start : start + size] for lane, start in starts]
-            return np.stack(pieces) if pieces else np.empty((0, size, *array.shape[2:]), array.dtype)
-
-        return Recording(
-            tokens=cut(self.tokens, length + 1),
-            actions=cut(self.actions, length),
-            same_episode=cut(self.same_episode, length),
-            tiles=cut(self.tiles, length + 1),
-            creatures=cut(self.creatures, length + 1),
-        )
+    def windows(self, count: int, length: int) -> Windows:
+        """Pieces of so many steps within an episode, one after the other, drawn from all there are up to `count`."""
+        starts = []
+        for lane, same in enumerate(self.same_episode):
+            start = 0
+            while start + length <= len(same):
+                ends = np.flatnonzero(~same[start : start + length])
+                if not len(ends):
+                    starts.append((lane, start))
+                start += length if not len(ends) else int(ends[-1]) + 1
+        lane, start = np.array(starts, np.int64).reshape(-1, 2)[_some_of(len(starts), count)].T
+        time = start[:, None] + np.arange(length + 1)[None]
+        return Windows(self.tokens[lane[:, None], time], self.actions[lane[:, None], time[:, :-1]], lane)
 
     def transitions(self, count: int, context: int) -> Transitions:
         """Steps drawn without repetition, as many as there are up to `count`, that have so many frames before them."""
         steps = self.actions.shape[1]
         whole = np.stack([self.same_episode[:, end - context : end].all(axis=1) for end in range(context, steps + 1)])
         end, lane = np.nonzero(whole)
-        chosen = np.sort(np.random.default_rng(0).permutation(len(end))[:count])
+        chosen = _some_of(len(end), count)
         lane, end = lane[chosen], end[chosen] + context
         time = end[:, None] - np.arange(context, 0, -1)[None]
         return Transitions(
@@ -74,6 +74,11 @@ class Recording(NamedTuple):
             creatures=self.creatures[lane, end - 1],
             lane=lane,
         )
+
+
+def _some_of(all_of_them: int, count: int) -> Int64[np.ndarray, " chosen"]:
+    """Indices drawn without repetition, in order."""
+    return np.sort(np.random.default_rng(0).permutation(all_of_them)[:count])
 
 
 def record(

@@ -1,15 +1,17 @@
 """Measured numbers, with an interval each, and the file they go to."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Num
+from jaxtyping import Bool, Int, Real, Shaped
+
+from itc.train.run_folder import replace_file
 
 MEASURES = "measures"  # folder of a run where its measurements are kept
-RESAMPLES = 2000
+RESAMPLES = 1000  # of the bootstrap behind every interval
 DIGITS = 6
 
 
@@ -28,27 +30,42 @@ class Measure:
 def ratio(
     decoder: str,
     measure: str,
-    counted: Num[np.ndarray, " clusters"],
-    of: Num[np.ndarray, " clusters"],
+    counted: Real[np.ndarray, " b"] | Bool[np.ndarray, " b"],
+    of: Real[np.ndarray, " b"],
+    cluster: Int[np.ndarray, " b"],
 ) -> Measure | None:
-    """Σ counted / Σ of, with a bootstrap over clusters: steps of one window of play are not independent.
-
-    None where there was nothing to count on.
-    """
-    total = of.sum()
-    if not total:
+    """Σ counted / Σ of; None where there was nothing to count on."""
+    if not of.sum():
         return None
-    chosen = np.random.default_rng(0).integers(len(of), size=(RESAMPLES, len(of)))
-    below = of[chosen].sum(axis=1)
-    some = below > 0
-    low, high = np.quantile(counted[chosen].sum(axis=1)[some] / below[some], (0.025, 0.975))
-    value = counted.sum() / total
-    return Measure(decoder, measure, *(round(float(number), DIGITS) for number in (value, low, high)), int(total))
+    sums = (_by_cluster(counted, cluster), _by_cluster(of, cluster))
+    return estimate(decoder, measure, lambda some, whole: some.sum() / max(whole.sum(), 1e-9), sums, int(of.sum()))
+
+
+def estimate(
+    decoder: str,
+    measure: str,
+    statistic: Callable[..., float],
+    clusters: Sequence[Real[np.ndarray, "clusters ..."]],
+    n: int,
+) -> Measure:
+    """A statistic of sums by cluster, with a bootstrap over clusters: what one world shows is not independent."""
+    generator = np.random.default_rng(0)
+    many = len(clusters[0])
+    drawn = (generator.integers(many, size=many) for _ in range(RESAMPLES))
+    low, high = np.quantile([statistic(*(part[chosen] for part in clusters)) for chosen in drawn], (0.025, 0.975))
+    value = statistic(*clusters)
+    # Some statistics are larger on a resample than on the whole; the interval holds the value all the same.
+    bounds = (value, min(low, value), max(high, value))
+    return Measure(decoder, measure, *(round(float(number), DIGITS) for number in bounds), n)
+
+
+def _by_cluster(values: Shaped[np.ndarray, " b"], cluster: Int[np.ndarray, " b"]) -> Real[np.ndarray, " clusters"]:
+    return np.bincount(cluster, weights=values, minlength=int(cluster.max()) + 1)
 
 
 def write_measures(measures: Iterable[Measure], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps([asdict(measure) for measure in measures], indent=1) + "\n")
+    replace_file(path, json.dumps([asdict(measure) for measure in measures], indent=1) + "\n")
 
 
 def read_measures(path: Path) -> list[Measure]:

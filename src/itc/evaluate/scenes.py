@@ -20,7 +20,7 @@ class Scene(NamedTuple):
     creatures: Bool[np.ndarray, "*b classes h w"]
 
 
-@runtime_checkable
+@runtime_checkable  # for type checks while tests run
 class Eyes(Protocol):
     """Sees what is in tokens."""
 
@@ -82,6 +82,8 @@ class PixelEyes:
     def __init__(self, spec: EnvSpec, codebook: Codebook):
         self.spec = spec
         self.patches = np.asarray(codebook.patches[: int(codebook.size)]).astype(bool)
+        if self.patches.shape[-1] != len(spec.entities) - 1:
+            raise ValueError(f"{spec.name} has {self.patches.shape[-1]} channels but names {len(spec.entities) - 1}")
         self.moving = [spec.entities.index(name) - 1 for name in spec.creatures]
 
     def __call__(self, tokens: Integer[np.ndarray, "*b n"]) -> Scene:
@@ -102,6 +104,4 @@ class PixelEyes:
 
 def eyes_for(spec: EnvSpec, codebook: Codebook, recording: Recording) -> Eyes:
     """Eyes that have learned from a recording what there is to see."""
-    if not spec.creatures:
-        raise ValueError(f"{spec.name} does not say which of its entities are creatures")
     return PixelEyes(spec, codebook) if spec.frame_max == 1 else TileEyes(spec, codebook, recording)

@@ -11,7 +11,7 @@ from itc.evaluate.accuracy import accuracy
 from itc.evaluate.dreams import dream_windows
 from itc.evaluate.hallucination import SIMULATOR, Happenings, hallucination, happenings
 from itc.evaluate.predictions import decoded_predictions
-from itc.evaluate.recording import Recording, record
+from itc.evaluate.recording import Recording, Transitions, record
 from itc.evaluate.records import Measure
 from itc.evaluate.scenes import Eyes, eyes_for
 from itc.runs import Run
@@ -20,7 +20,7 @@ from itc.runs import Run
 LOOKING, MEASURING = 2_000_000, 3_000_000
 LANES = 64
 LEAST_STEPS = 200  # per lane: long enough to get somewhere
-# All presets but those that go through Sinkhorn: they reach the tokens of `paper` a thousand times more slowly.
+# All presets but those that go through Sinkhorn, which takes hours on so many frames; they can be named.
 DECODERS = tuple(name for name, config in PRESETS.items() if config.solver != "sinkhorn")
 
 
@@ -40,6 +40,10 @@ class Trial:
 
 def prepare(run: Run, steps: int) -> Trial:
     """Play at least so many steps in new worlds, after learning in others what there is to see."""
+    if not run.env.spec.creatures:
+        raise ValueError(f"{run.env.spec.name} does not say which of its entities are creatures")
+    if not int(run.codebook.size):
+        raise ValueError(f"{run.path} has learned nothing yet: its codebook is empty")
     per_lane = max(LEAST_STEPS, -(-steps // LANES))
     looking, measuring = (
         record(run.env, run.policy, run.codebook, random.key(run.seed + seed), LANES, per_lane)
@@ -53,9 +57,7 @@ def measure_accuracy(trial: Trial, decoders: Mapping[str, DecodeConfig], transit
     """One step ahead, with one frame of context and with as many as the model takes, on the same steps."""
     run, spec = trial.run, trial.run.env.spec
     blocks = run.config.world_model.blocks
-    steps = trial.recording.transitions(transitions, blocks)
-    if not len(steps.lane):
-        raise ValueError(f"{run.path}: no episode of its policy lasts the {blocks} steps of the model's context")
+    steps = _transitions(trial, transitions)
     for context in sorted({1, blocks}):
         decoded = decoded_predictions(
             run.world_model,
@@ -72,27 +74,33 @@ def measure_accuracy(trial: Trial, decoders: Mapping[str, DecodeConfig], transit
         )  # fmt: skip
 
 
-def measure_hallucination(trial: Trial, decoders: Mapping[str, DecodeConfig], horizon: int) -> Iterator[Measure]:
+def measure_hallucination(
+    trial: Trial, decoders: Mapping[str, DecodeConfig], horizon: int, count: int
+) -> Iterator[Measure]:
     """Dreams under recorded actions beside what happened in truth."""
     run, spec = trial.run, trial.run.env.spec
     blocks = run.config.world_model.blocks
     if not 1 <= horizon <= blocks:
         raise ValueError(f"horizon must be in 1..{blocks}, what the model's context has room for, got {horizon}")
-    windows = trial.recording.windows(horizon)
-    if not len(windows.actions):
+    windows = trial.recording.windows(count, horizon)
+    if not len(windows.lane):
         raise ValueError(f"{run.path}: no episode of its policy lasts {horizon} steps")
-    real = happenings(trial.eyes, spec, windows.tokens, windows.actions, windows.same_episode)
+
+    def happened(tokens: np.ndarray, counted: np.ndarray) -> Happenings:
+        return happenings(trial.eyes, spec, tokens, windows.actions, counted, windows.lane)
+
+    real = happened(windows.tokens, np.ones(windows.actions.shape, bool))
     yield from hallucination(SIMULATOR, real, real)
     for name, config in decoders.items():
-        tokens, going = dream_windows(run.world(config), windows.tokens[:, 0], windows.actions, random.key(run.seed))
-        yield from hallucination(name, happenings(trial.eyes, spec, tokens, windows.actions, going), real)
+        dream = dream_windows(run.world(config), windows.tokens[:, 0], windows.actions, random.key(run.seed))
+        yield from hallucination(name, happened(*dream), real)
 
 
 def measure_single_steps(trial: Trial, decoders: Mapping[str, DecodeConfig], transitions: int) -> Iterator[Measure]:
     """Accuracy and hallucination of single steps with the model's full context: quick, as nothing is dreamed on."""
     run, spec = trial.run, trial.run.env.spec
     blocks = run.config.world_model.blocks
-    steps = trial.recording.transitions(transitions, blocks)
+    steps = _transitions(trial, transitions)
     before, actions = steps.tokens[:, -1], steps.actions[:, -1:]
     decoded = decoded_predictions(
         run.world_model, run.codebook, spec, decoders, steps.tokens, steps.actions, random.key(run.seed)
@@ -100,7 +108,7 @@ def measure_single_steps(trial: Trial, decoders: Mapping[str, DecodeConfig], tra
 
     def happened(after: np.ndarray) -> Happenings:
         counted = np.ones(actions.shape, bool)
-        return happenings(trial.eyes, spec, np.stack([before, after], axis=1), actions, counted)
+        return happenings(trial.eyes, spec, np.stack([before, after], axis=1), actions, counted, steps.lane)
 
     real = happened(steps.after)
     yield from hallucination(SIMULATOR, real, real, by_step=False)
@@ -109,6 +117,15 @@ def measure_single_steps(trial: Trial, decoders: Mapping[str, DecodeConfig], tra
     yield from accuracy(
         trial.eyes, spec, before, steps.after, actions[:, 0], steps.creatures, decoded, steps.lane, f"context {blocks}"
     )
+
+
+def _transitions(trial: Trial, count: int) -> Transitions:
+    """Steps with as many frames before them as the model takes."""
+    blocks = trial.run.config.world_model.blocks
+    steps = trial.recording.transitions(count, blocks)
+    if not len(steps.lane):
+        raise ValueError(f"{trial.run.path}: no episode of its policy lasts the {blocks} steps of the model's context")
+    return steps
 
 
 def named_decoders(names: Sequence[str]) -> dict[str, DecodeConfig]:

@@ -39,8 +39,8 @@ class RunFolder:
     def write_config(self, config: TrainConfig, preset: str, seed: int) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
         resolved = {"preset": preset, "seed": seed, "config": dataclasses.asdict(config)}
-        _replace(self.path / CONFIG, json.dumps(resolved, indent=1) + "\n")
-        _replace(self.path / VERSIONS, json.dumps(versions(), indent=1) + "\n")
+        replace_file(self.path / CONFIG, json.dumps(resolved, indent=1) + "\n")
+        replace_file(self.path / VERSIONS, json.dumps(versions(), indent=1) + "\n")
 
     def read_config(self) -> tuple[TrainConfig, str, int]:
         """Config, name of the preset, seed."""
@@ -83,7 +83,7 @@ class RunFolder:
     def forget_metrics_from(self, iteration: int) -> None:
         """Drop lines of iterations that will be done again."""
         kept = [line for line in self.read_metrics() if line["iteration"] <= iteration]
-        _replace(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+        replace_file(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
 
     def append_metrics(self, line: dict[str, Any]) -> None:
         with self.metrics.open("a") as file:
@@ -91,7 +91,7 @@ class RunFolder:
             file.flush()
 
     def write_evaluation(self, numbers: dict[str, Any]) -> None:
-        _replace(self.path / EVALUATION, json.dumps(numbers, indent=1) + "\n")
+        replace_file(self.path / EVALUATION, json.dumps(numbers, indent=1) + "\n")
 
     def read_evaluation(self) -> dict[str, Any] | None:
         """What `itc evaluate` found last; None if nobody has asked yet."""
@@ -104,7 +104,7 @@ class RunFolder:
             raise RunError(f"{file} cannot be read: {problem}") from problem
 
 
-def _replace(file: Path, text: str) -> None:
+def replace_file(file: Path, text: str) -> None:
     """Write a file whole or not at all."""
     unfinished = file.with_name(file.name + ".unfinished")
     unfinished.write_text(text)
