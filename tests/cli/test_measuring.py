@@ -53,8 +53,8 @@ def test_hallucination_stands_beside_the_simulator_and_goes_as_far_as_the_contex
     assert kept["simulator", "count error"] == 0.0
     # A model that has learned next to nothing dreams up creatures; who only copies does not.
     assert kept["conserving", "duplication"] < kept["sample", "duplication"]
-    assert ("sample", "stay rate · step 4") in kept
-    assert ("sample", "stay rate · step 5") not in kept
+    assert ("simulator", "duplication · step 4") in kept
+    assert ("simulator", "duplication · step 5") not in kept
 
 
 def test_a_sweep_over_a_run_decodes_in_every_way_and_draws_it(run, tmp_path, capsys):
