@@ -28,9 +28,9 @@ def sweep(
 
     Args:
         what: Folder of a run, or with --train a preset; `itc presets` lists them.
-        grid: What to vary, as NAME=VALUE,VALUE. For a run, settings of the decoder. With --train, anything `itc train`
-            takes, seed among it; a value of several words is quoted, as in "policy.encoder.channels=16 32,32 64", and
-            a switch is on or off, as in world-model.absolute=on,off.
+        grid: What to vary, as NAME=VALUE,VALUE; names may be spelled with _ or -. For a run, settings of the decoder.
+            With --train, anything `itc train` takes, seed among it; a value of several words is quoted, as in
+            "policy.encoder.channels=16 32,32 64", and a switch is on or off, as in world-model.absolute=on,off.
         train: Train a run for each combination.
         out: With --train, folder of all runs, runs/sweep-PRESET by default; else the picture, RUN/measures/sweep.png.
         jobs: How many runs go on side by side, each with its share of the processor's cores.
@@ -39,7 +39,7 @@ def sweep(
         transitions: How many single steps are predicted and decoded.
         json_file: Also write all numbers to this file.
     """
-    from itc.evaluate.grid import points, read_grid
+    from itc.evaluate.grid import as_fields, points, read_grid
     from itc.presets import find
     from itc.train.checkpoint import CheckpointError
     from itc.train.run_folder import RunError
@@ -59,6 +59,6 @@ def sweep(
 
         if not Path(what).is_dir():
             raise ValueError(f"{what} is no run folder; a preset takes --train")
-        sweep_decoding(Path(what), wanted, decoder, transitions, out, json_file)
+        sweep_decoding(Path(what), [as_fields(point) for point in wanted], decoder, transitions, out, json_file)
     except (ValueError, RunError, CheckpointError) as problem:
         sys.exit(f"itc sweep: {problem}")
