@@ -1,14 +1,16 @@
 """`itc sweep`."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from test_cli import assert_refused, run
 from test_train import TINY
 
-from itc.cli.sweep_training import _is_done, option, table
+from itc.cli.sweep_training import is_done, option, plan, table
+from itc.evaluate.grid import points, read_grid
 from itc.presets.creatures import QUICK
-from itc.train.run_folder import RunFolder
+from itc.train.run_folder import RunError
 
 
 @pytest.mark.slow
@@ -48,13 +50,55 @@ def test_settings_become_options(name, value, words):
     assert option(name, value) == words
 
 
-def test_a_run_somebody_looked_at_half_way_is_not_done(tmp_path):
-    run = RunFolder(tmp_path)
-    run.write_config(QUICK, "creatures/quick", 0)
-    assert not _is_done(tmp_path, episodes=100)
-    for iterations, episodes, done in ((1, 100, False), (QUICK.iterations, 10, False), (QUICK.iterations, 100, True)):
-        run.write_evaluation({"iterations": iterations, "episodes": episodes})
-        assert _is_done(tmp_path, episodes=100) == done
+def planned(folder, *grid, preset="creatures/quick"):
+    return [one.asked for one in plan(preset, points(read_grid(grid)), folder)]
+
+
+def finished(asked, episodes=100, **otherwise):
+    """Leave behind what a run would that was set up like this, or a little differently."""
+    run, config, preset, seed = asked._replace(**otherwise)
+    run.write_config(config, preset, seed)
+    run.write_evaluation({"iterations": config.iterations, "episodes": episodes})
+
+
+def test_a_run_is_done_when_it_was_evaluated_at_its_end(tmp_path):
+    (asked,) = planned(tmp_path, "decoder=paper")
+    assert asked.run.path == tmp_path / "decoder=paper"
+    assert not is_done(asked, episodes=100)
+    finished(asked, episodes=10)
+    assert not is_done(asked, episodes=100)
+    finished(asked)
+    assert is_done(asked, episodes=100)
+    assert planned(tmp_path, "decoder=paper") == [asked]
+
+
+def test_a_run_somebody_looked_at_half_way_or_that_shall_go_on_is_not_done(tmp_path):
+    (asked,) = planned(tmp_path, "seed=0")
+    finished(asked)
+    asked.run.write_evaluation({"iterations": 1, "episodes": 100})
+    assert not is_done(asked, episodes=100)
+    finished(asked, config=replace(asked.config, interactions=asked.config.interactions // 2))
+    (asked,) = planned(tmp_path, "seed=0")
+    assert not is_done(asked, episodes=100)
+
+
+@pytest.mark.parametrize(("otherwise", "words"), [
+    ({"preset": "creatures/slow"}, "preset is 'creatures/slow' there and 'creatures/quick' here"),
+    ({"seed": 1}, "seed is 1 there and 0 here"),
+    ({"config": replace(QUICK, decoder="argmax")}, "decoder is 'argmax' there and"),
+    ({"config": replace(QUICK, interactions=10 * QUICK.interactions)}, "interactions is"),
+])  # fmt: skip
+def test_a_folder_with_another_run_in_it_is_refused(tmp_path, otherwise, words):
+    (asked,) = planned(tmp_path, "seed=0")
+    finished(asked, **otherwise)
+    with pytest.raises(RunError, match=f"seed=0 holds another run: {words}.*; use another --out"):
+        planned(tmp_path, "seed=0")
+
+
+def test_what_never_got_to_a_checkpoint_is_in_nobodys_way(tmp_path):
+    (asked,) = planned(tmp_path, "seed=0")
+    asked.run.write_config(replace(QUICK, decoder="argmax"), "creatures/slow", 7)
+    assert not is_done(*planned(tmp_path, "seed=0"), episodes=1)
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
@@ -62,6 +106,8 @@ def test_a_run_somebody_looked_at_half_way_is_not_done(tmp_path):
     (("creatures/quick", "--train", "--grid", "seed=0", "--jobs", "0"), "jobs must be at least 1"),
     (("creatures/quick", "--train", "--grid", "seed"), "NAME=VALUE"),
     (("no-such-preset", "--train", "--grid", "seed=0"), "no-such-preset"),
+    (("creatures/quick", "--train", "--grid", "colour=red"), "--colour"),
+    (("creatures/quick", "--train", "--grid", "imagine.steps=99"), "imagine.steps 99 exceed"),
 ])  # fmt: skip
 def test_mistakes_are_answered_with_a_word(arguments, words):
     assert_refused(("sweep", *arguments), words)

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from itc.cli.sweep_training import ITC
-
 if TYPE_CHECKING:
     from itc.evaluate.reproduce.recipe import Recipe
 
@@ -104,6 +102,7 @@ def _print_reductions(recipe: "Recipe", seeds: int) -> None:
 
 def _run(what: str, recipe: "Recipe", out: Path, seeds: int) -> None:
     """The smaller version, and what came of it."""
+    from itc.cli.sweep_training import ITC
     from itc.evaluate.reproduce.commands import run_folders
     from itc.evaluate.reproduce.run import run_in_order
     from itc.evaluate.side_by_side import stopped_by_sigterm

@@ -3,22 +3,37 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from itc.cli.train import Settings, read_arguments, settings
 from itc.evaluate.grid import Point, name_of
 from itc.evaluate.markdown import markdown
 from itc.evaluate.side_by_side import Finished, Job, run_side_by_side, stopped_by_sigterm
-from itc.train.run_folder import RunError, RunFolder
+from itc.train import checkpoint
+from itc.train.run_folder import EVALUATION, RunError
 
 ITC = (sys.executable, "-c", "from itc.cli import main; main()")
+
+
+class Planned(NamedTuple):
+    """A run of a sweep."""
+
+    point: Point
+    words: list[str]  # after `itc train`
+    asked: Settings  # what they ask for
 
 
 def sweep_training(
     preset: str, wanted: list[Point], folder: Path, jobs: int, episodes: int, json_file: Path | None
 ) -> None:
     """Train and evaluate every point, print the table, write the file."""
+    planned = plan(preset, wanted, folder)
     with stopped_by_sigterm():
-        records = _train_all(preset, wanted, folder, jobs, episodes)
+        _train_all(planned, folder, jobs, episodes)
+    records = [
+        {"preset": preset, "settings": one.point, **(one.asked.run.read_evaluation() or {})}  #
+        for one in planned
+    ]
     for line in table(records):
         print(line)
     if json_file is not None:
@@ -26,38 +41,58 @@ def sweep_training(
         json_file.write_text(json.dumps(records, indent=1) + "\n")
 
 
-def _train_all(preset: str, wanted: list[Point], folder: Path, jobs: int, episodes: int) -> list[dict[str, Any]]:
-    """Train and evaluate what is not done yet; what `itc evaluate` says of each run, beside its settings."""
-    runs = {name_of(point): folder / name_of(point) for point in wanted}
+def plan(preset: str, wanted: list[Point], folder: Path) -> list[Planned]:
+    """All runs as `itc train` would set them up; what cannot be asked for stops everything before it begins."""
+    planned = []
+    for point in wanted:
+        options = [word for name, value in point.items() for word in option(name, value)]
+        words = [preset, "--run", str(folder / name_of(point)), *options]
+        planned.append(Planned(point, words, settings(read_arguments(words))))
+    for one in planned:
+        check_same(one.asked)
+    return planned
+
+
+def check_same(asked: Settings) -> None:
+    """Stop if the folder holds another run: its numbers would be told as those of this one."""
+    run, config, preset, seed = asked
+    if not checkpoint.names(run.checkpoints) and not (run.path / EVALUATION).is_file():
+        return  # nothing that counts
+    differences = run.differences(config, seed, preset)
+    there = run.read_config()[0].interactions
+    if there > config.interactions:  # going on is fine, but there is no way back
+        differences.append(f"interactions is {there} there and {config.interactions} here")
+    if differences:
+        raise RunError(
+            f"{run.path} holds another run: {'; '.join(differences[:5])}; "
+            "use another --out, or the settings that run was made with"
+        )
+
+
+def _train_all(planned: list[Planned], folder: Path, jobs: int, episodes: int) -> None:
+    """Train and evaluate what is not done yet."""
     todo = [
-        Job(name, _commands(preset, point, runs[name], episodes), runs[name] / "sweep.log")
-        for point in wanted
-        if not _is_done(runs[name := name_of(point)], episodes)
+        Job(name_of(one.point), _commands(one, episodes), one.asked.run.path / "sweep.log")
+        for one in planned
+        if not is_done(one.asked, episodes)
     ]
-    print(f"{len(wanted)} runs in {folder}, {len(wanted) - len(todo)} of them done; {jobs} at a time", flush=True)
-    done = len(wanted) - len(todo)
+    done = len(planned) - len(todo)
+    print(f"{len(planned)} runs in {folder}, {done} of them done; {jobs} at a time", flush=True)
 
     def tell(finished: Finished) -> None:
         nonlocal done
         done += finished.ok
         how = "done" if finished.ok else f"failed; {finished.job.log} says why"
-        print(f"{done}/{len(wanted)}  {finished.job.name}: {how}, {finished.seconds / 60:.1f} min", flush=True)
+        print(f"{done}/{len(planned)}  {finished.job.name}: {how}, {finished.seconds / 60:.1f} min", flush=True)
 
     failed = run_side_by_side(todo, jobs, tell)
     if failed:
-        sys.exit(f"itc sweep: {len(failed)} of {len(wanted)} runs failed; the same command tries them again")
-    return [
-        {"preset": preset, "settings": point, **(RunFolder(runs[name_of(point)]).read_evaluation() or {})}
-        for point in wanted
-    ]
+        sys.exit(f"itc sweep: {len(failed)} of {len(planned)} runs failed; the same command tries them again")
 
 
-def _commands(preset: str, point: Point, run: Path, episodes: int) -> list[list[str]]:
-    settings = [word for name, value in point.items() for word in option(name, value)]
-    return [
-        [*ITC, "train", preset, "--run", str(run), *settings],
-        [*ITC, "evaluate", str(run), "--episodes", str(episodes)],
-    ]
+def _commands(one: Planned, episodes: int) -> list[list[str]]:
+    evaluate = ["evaluate", str(one.asked.run.path), "--episodes", str(episodes)]
+    return [[*ITC, "train", *one.words], [*ITC, *evaluate]]
 
 
 def option(name: str, value: str) -> tuple[str, ...]:
@@ -70,17 +105,13 @@ def option(name: str, value: str) -> tuple[str, ...]:
     return (f"--{name}", *value.split())
 
 
-def _is_done(run: Path, episodes: int) -> bool:
+def is_done(asked: Settings, episodes: int) -> bool:
     """Trained to the end and evaluated after that: somebody may have had a look at it half-way."""
-    folder = RunFolder(run)
     try:
-        evaluation = folder.read_evaluation()
-        if evaluation is None:
-            return False
-        config, _, _ = folder.read_config()
+        evaluation = asked.run.read_evaluation() or {}
     except RunError:
         return False
-    return evaluation.get("iterations") == config.iterations and evaluation.get("episodes", 0) >= episodes
+    return evaluation.get("iterations") == asked.config.iterations and evaluation.get("episodes", 0) >= episodes
 
 
 def table(records: list[dict[str, Any]]) -> list[str]:

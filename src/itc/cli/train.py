@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import tyro
 
@@ -41,28 +41,43 @@ class TrainArguments:
     config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
 
 
-def train(arguments: list[str]) -> None:
-    """What `itc train …` does with the words after it; the preset, if there is one, is the first."""
-    named = bool(arguments) and not arguments[0].startswith("-")
+class Settings(NamedTuple):
+    """Where to run, and with what."""
+
+    run: RunFolder
+    config: TrainConfig
+    preset: str
+    seed: int
+
+
+def train(words: list[str]) -> None:
+    """What `itc train …` does with the words after it."""
     try:
-        config = find(arguments[0]).config if named else TrainConfig()
-        defaults = TrainArguments(preset=arguments[0] if named else "", config=config)
-        chosen = tyro.cli(TrainArguments, args=arguments, default=defaults, prog="itc train")
+        arguments = read_arguments(words)
     except ValueError as impossible:
         sys.exit(f"itc train: {impossible}")
+    start(arguments)
+
+
+def read_arguments(words: list[str]) -> TrainArguments:
+    """What the words after `itc train` ask for; the preset, if there is one, is the first."""
+    named = bool(words) and not words[0].startswith("-")
+    config = find(words[0]).config if named else TrainConfig()
+    defaults = TrainArguments(preset=words[0] if named else "", config=config)
+    chosen = tyro.cli(TrainArguments, args=words, default=defaults, prog="itc train")
     if chosen.preset != defaults.preset:
-        sys.exit(f"itc train: the preset comes first: itc train {chosen.preset} …")
+        raise ValueError(f"the preset comes first: itc train {chosen.preset} …")
     if not chosen.preset and chosen.resume is None:
-        sys.exit("itc train: name a preset (`itc presets` lists them) or a run to --resume")
+        raise ValueError("name a preset (`itc presets` lists them) or a run to --resume")
     if chosen.resume is not None and (chosen.config, chosen.preset, chosen.seed) != (TrainConfig(), "", 0):
-        sys.exit("itc train: --resume goes on as the run was set up; only --iterations can be given with it")
-    start(chosen)
+        raise ValueError("--resume goes on as the run was set up; only --iterations can be given with it")
+    return chosen
 
 
 def start(arguments: TrainArguments, teacher: Path | None = None) -> Run:
     """Set up, or pick up, a run, and train; a new one starts with the teacher's policy, if there is one."""
     try:
-        run, config, preset, seed = _settings(arguments)
+        run, config, preset, seed = settings(arguments)
         env = make(config.env)
         if checkpoint.names(run.checkpoints):
             run.check_same(config, seed)
@@ -75,8 +90,8 @@ def start(arguments: TrainArguments, teacher: Path | None = None) -> Run:
         sys.exit(f"itc train: {problem}")
 
 
-def _settings(arguments: TrainArguments) -> tuple[RunFolder, TrainConfig, str, int]:
-    """Where to run, and with what: as given, or as the run to resume was set up."""
+def settings(arguments: TrainArguments) -> Settings:
+    """As given, or as the run to resume was set up."""
     if arguments.resume is not None:
         run = RunFolder(arguments.resume)
         config, preset, seed = run.read_config()
@@ -87,7 +102,7 @@ def _settings(arguments: TrainArguments) -> tuple[RunFolder, TrainConfig, str, i
         if arguments.iterations < 1:
             raise ValueError(f"iterations must be at least 1, got {arguments.iterations}")
         config = dataclasses.replace(config, interactions=arguments.iterations * config.interactions_per_iteration)
-    return run, config, preset, seed
+    return Settings(run, config, preset, seed)
 
 
 def _train(

@@ -53,18 +53,22 @@ class RunFolder:
         except (ValueError, KeyError, TypeError) as problem:
             raise RunError(f"{file} cannot be read: {problem}") from problem
 
-    def check_same(self, config: TrainConfig, seed: int) -> None:
-        """Stop if the folder holds a run that was set up differently, and name the first differences."""
+    def differences(self, config: TrainConfig, seed: int, preset: str | None = None) -> list[str]:
+        """How the run in this folder was set up differently, if there is one; its preset's name counts if given."""
         if not (self.path / CONFIG).is_file():
-            return
-        old, _, old_seed = self.read_config()
-        differences = [] if old_seed == seed else [f"seed is {old_seed} there and {seed} here"]
-        before, now = flat(dataclasses.asdict(old)), flat(dataclasses.asdict(config))
-        differences += [
+            return []
+        old, old_preset, old_seed = self.read_config()
+        before = {"preset": old_preset, "seed": old_seed, **flat(dataclasses.asdict(old))}
+        now = {"preset": preset or old_preset, "seed": seed, **flat(dataclasses.asdict(config))}
+        return [
             f"{name} is {before[name]!r} there and {now[name]!r} here"
             for name in now
             if before[name] != now[name] and name not in EXTENDABLE
         ]
+
+    def check_same(self, config: TrainConfig, seed: int) -> None:
+        """Stop if the folder holds a run that was set up differently, and name the first differences."""
+        differences = self.differences(config, seed)
         if differences:
             raise RunError(
                 f"{self.path} holds a run with other settings: {'; '.join(differences[:5])}. "
