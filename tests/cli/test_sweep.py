@@ -1,10 +1,13 @@
 """`itc sweep`."""
 
 import json
+import signal
+import subprocess
+import time
 from dataclasses import replace
 
 import pytest
-from test_cli import assert_refused, run
+from test_cli import ITC, assert_refused, run
 from test_train import TINY
 
 from itc.cli.sweep_training import is_done, option, plan, table
@@ -25,6 +28,17 @@ def test_a_sweep_trains_evaluates_compares_and_does_not_repeat_itself(tmp_path):
     assert [record["settings"]["seed"] for record in records] == ["0", "1"]
     again = run(*command)
     assert "2 of them done" in again.stdout
+
+
+def test_stopped_by_a_key_it_says_that_the_same_command_goes_on(tmp_path):
+    command = (*ITC, "sweep", "creatures/quick", "--train", "--grid", "seed=0", "--out", str(tmp_path))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / "seed=0" / "sweep.log").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert said == "itc sweep: stopped; the same command goes on\n"
 
 
 def test_the_table_takes_the_mean_over_seeds():

@@ -150,6 +150,15 @@ def test_a_step_that_wrote_its_result_is_not_run_again_but_one_that_broke_off_is
     assert result.read_text() == "y"
 
 
+def test_a_result_of_another_command_does_not_count(tmp_path):
+    """With more seeds than before there is more to measure."""
+    result = tmp_path / "result"
+    code = f"import sys; open({str(result)!r}, 'a').write(sys.argv[1])"
+    for seeds in ("2", "2", "3"):
+        assert run_in_order([sys.executable, "-c"], [Step("it", (code, seeds), result)], print) is None
+    assert result.read_text() == "23"
+
+
 def test_stopped_from_outside_a_step_is_stopped_along(tmp_path):
     note = tmp_path / "pid"
     sleeping = f"import os, pathlib, time; pathlib.Path({str(note)!r}).write_text(str(os.getpid())); time.sleep(60)"

@@ -71,3 +71,46 @@ def test_sigterm_takes_the_processes_along(tmp_path):
     assert process.wait(timeout=30) == 128 + signal.SIGTERM
     with pytest.raises(ProcessLookupError):
         os.kill(int(note.read_text()), 0)
+
+
+SAVING = """
+import pathlib, signal, sys, time
+folder, stopping = pathlib.Path(sys.argv[1]), []
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda number, frame: stopping.append(number))
+(folder / "begun").touch()
+while not stopping:
+    time.sleep(0.05)
+time.sleep(2)
+(folder / "saved").touch()
+"""
+WAITING = """
+import pathlib, sys
+from itc.evaluate.reproduce.recipe import Step
+from itc.evaluate.reproduce.run import run_in_order
+from itc.evaluate.side_by_side import Job, run_side_by_side, stopped_by_sigterm
+folder, saving = sys.argv[1:]
+words = ("-c", saving, folder)
+job = Job("saves", [[sys.executable, *words]], pathlib.Path(folder) / "log")
+with stopped_by_sigterm():
+    HOW
+"""
+
+
+@pytest.mark.parametrize("how", [
+    "run_side_by_side([job], 1, print)", "run_in_order([sys.executable], [Step('saves', words)], print)",
+])  # fmt: skip
+def test_who_is_stopped_twice_still_waits_until_everybody_has_saved(tmp_path, how):
+    """Ctrl-C reaches `itc reproduce` and its sweep alike, and the former then sends the latter a SIGTERM."""
+    code = WAITING.replace("HOW", how)
+    process = subprocess.Popen(
+        [*python(code), str(tmp_path), SAVING], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while not (tmp_path / "begun").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
+        process.send_signal(number)
+        time.sleep(0.5)
+    process.wait(timeout=30)
+    assert (tmp_path / "saved").exists()

@@ -62,3 +62,5 @@ def sweep(
         sweep_decoding(Path(what), [as_fields(point) for point in wanted], decoder, transitions, out, json_file)
     except (ValueError, RunError, CheckpointError) as problem:
         sys.exit(f"itc sweep: {problem}")
+    except KeyboardInterrupt:
+        sys.exit(f"itc sweep: stopped{'; the same command goes on' if train else ''}")

@@ -67,10 +67,12 @@ def run_side_by_side(jobs: Sequence[Job], at_once: int, tell: Callable[[Finished
                 failed += [] if ok else [one.job]
                 tell(Finished(one.job, ok, time.monotonic() - one.started))
     finally:
-        for one in running:
-            one.process.send_signal(signal.SIGTERM)
-        for one in running:
-            one.process.wait()
+        # They save before they end. Whoever left earlier would make room for another that writes to the same folders.
+        with undisturbed():
+            for one in running:
+                one.process.send_signal(signal.SIGTERM)
+            for one in running:
+                one.process.wait()
     return failed
 
 
@@ -86,6 +88,17 @@ def stopped_by_sigterm() -> Generator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def undisturbed() -> Generator[None]:
+    """Inside, Ctrl-C and SIGTERM do nothing: we are leaving already. Processes we started hear Ctrl-C all the same."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _shares(parts: int) -> list[set[int]]:

@@ -1,25 +1,42 @@
 """Run the steps of a recipe one after the other, without repeating what is done."""
 
+import shlex
 import subprocess
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from itc.evaluate.reproduce.recipe import Step
+from itc.evaluate.side_by_side import undisturbed
 
 
 def run_in_order(itc: Sequence[str], steps: Sequence[Step], tell: Callable[[str], None]) -> Step | None:
     """Run the steps that are not done; returns the one that failed, if any. Stopped from outside, it stops the step."""
     for number, step in enumerate(steps, start=1):
-        done = None if step.writes is None else step.writes.with_name(step.writes.name + ".done")
         where = f"[{number}/{len(steps)}] {step.about}"
-        if done is not None and done.exists() and step.writes is not None and step.writes.exists():
+        if _is_done(step):
             tell(f"{where}: done")
             continue
         tell(f"{where}: itc {' '.join(step.words)}")
         if not _succeeds([*itc, *step.words]):
             return step
-        if done is not None:  # only now: what the step writes may be there before it is complete
-            done.touch()
+        if step.writes is not None:  # only now: what the step writes may be there before it is complete
+            _note(step.writes).write_text(_command(step))
     return None
+
+
+def _is_done(step: Step) -> bool:
+    """Its result is there, and the note beside it says that it came of this very command."""
+    if step.writes is None or not step.writes.exists() or not _note(step.writes).exists():
+        return False
+    return _note(step.writes).read_text() == _command(step)
+
+
+def _note(result: Path) -> Path:
+    return result.with_name(result.name + ".done")
+
+
+def _command(step: Step) -> str:
+    return f"itc {shlex.join(step.words)}\n"
 
 
 def _succeeds(command: Sequence[str]) -> bool:
@@ -27,6 +44,7 @@ def _succeeds(command: Sequence[str]) -> bool:
     try:
         return process.wait() == 0
     finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait()
+        with undisturbed():
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
