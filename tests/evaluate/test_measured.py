@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from itc.evaluate.measured import groups, in_evaluation, in_time, in_training, over_seeds
+from itc.evaluate.measured import in_evaluation, in_time, in_training, over_seeds
 from itc.presets import find
 from itc.train.run_folder import RunError, RunFolder
 from itc.viewer.curves import draw_returns
@@ -58,8 +58,16 @@ def test_times_are_medians_of_iterations_that_dream(tmp_path):
 
 def test_an_evaluation_is_read_from_its_file_and_missed_by_name(tmp_path):
     folder = run_folder(tmp_path, iterations=1)
-    with pytest.raises(RunError, match="itc evaluate"):
+    with pytest.raises(RunError, match=f"`itc evaluate {tmp_path}` writes it"):
         in_evaluation(folder)
+    for broken, words in (
+        ("{", "cannot be read"),
+        ('{"return": 1}', "is not what"),
+        ('[["return", {}]]', "is not what"),
+    ):
+        (tmp_path / "evaluation.json").write_text(broken)
+        with pytest.raises(RunError, match=words):
+            in_evaluation(folder)
     record = {"environment": "minatar/breakout", "interactions": 110_592, "return": 5.8}
     (tmp_path / "evaluation.json").write_text(json.dumps(record))
     assert in_evaluation(folder) == {("minatar/breakout, 110,592 interactions", "return"): 5.8}
@@ -76,11 +84,11 @@ def test_runs_are_grouped_by_what_was_set_and_their_seeds_averaged(tmp_path):
         run_folder(tmp_path / f"paper-{seed}", seed, iterations=20, offset=offset)
     run_folder(tmp_path / "other", 0, iterations=20, decoder="sample", distance_cost=0.5)
     paths = sorted(tmp_path.iterdir(), reverse=True)
-    assert [group.label for group in groups(paths)] == [PRESET, f"{PRESET}, decoder sample, distance_cost 0.5"]
-    ours, _, alone, _ = over_seeds("craftax-classic", paths, in_training)
+    ours, _, alone, _ = over_seeds("craftax-classic", [*paths, paths[0]], in_training)
     assert (ours.method, ours.setting, ours.measure) == (PRESET, "92,160 interactions, 3 seeds", "return %")
     assert ours.value == 22
     assert ours.spread == pytest.approx(2 / 3**0.5)
+    assert alone.method == f"{PRESET}, decoder sample, distance_cost 0.5"
     assert (alone.setting, alone.value, alone.spread) == ("92,160 interactions, 1 seed", 20, None)
 
 

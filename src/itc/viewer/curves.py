@@ -6,7 +6,8 @@ from textwrap import fill
 
 import numpy as np
 
-from itc.evaluate.measured import groups
+from itc.evaluate.groups import group, known_runs
+from itc.evaluate.metrics import Line, curve, lines_of
 from itc.train.run_folder import RunError, RunFolder
 
 
@@ -18,17 +19,18 @@ def draw_returns(runs: Sequence[Path], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, axis = plt.subplots(figsize=(7.2, 4.2))
-    percent = False
-    for label, folders in groups(runs):
-        curves = [_curve(folder) for folder in folders]
-        percent = percent or any("return_percent" in line for line in folders[0].read_metrics())
+    groups = group(known_runs(runs))
+    lines = {run.path: _lines(run.path) for one in groups for run in one.runs}
+    percent = all(curve(found, "return_percent") for found in lines.values())
+    for one in groups:
+        curves = [curve(lines[run.path], "return_percent" if percent else "return") for run in one.runs]
         # Seeds may have got to different places: the mean goes as far as all of them.
-        played = sorted(set.intersection(*(set(curve) for curve in curves)))
-        returns = np.array([[curve[step] for step in played] for curve in curves])
+        played = sorted(set.intersection(*(set(points) for points in curves)))
+        returns = np.array([[points[step] for step in played] for points in curves])
         mean, spread = returns.mean(axis=0), returns.std(axis=0)
-        (line,) = axis.plot(played, mean, label=fill(f"{label} ({len(curves)})", 110))
+        (line,) = axis.plot(played, mean, label=fill(f"{one.in_full} ({len(curves)})", 110))
         axis.fill_between(played, mean - spread, mean + spread, color=line.get_color(), alpha=0.2, linewidth=0)
-        config, _, _ = folders[0].read_config()
+        config = one.runs[0].config
         if config.imagine.updates and played and config.imagine.warm_up < played[-1]:
             axis.axvline(config.imagine.warm_up, color=line.get_color(), linestyle="--", linewidth=0.8)
     axis.set_xlabel("interactions with the real game; dashed: imagination begins")
@@ -43,9 +45,8 @@ def draw_returns(runs: Sequence[Path], path: Path) -> None:
     plt.close(figure)
 
 
-def _curve(folder: RunFolder) -> dict[int, float]:
-    """Interactions → return, in percent where that is known."""
-    lines = [line for line in folder.read_metrics() if "return" in line]
-    if not lines:
-        raise RunError(f"{folder.path} has not finished an episode yet")
-    return {line["interactions"]: line.get("return_percent", line["return"]) for line in lines}
+def _lines(run: Path) -> list[Line]:
+    lines = lines_of(RunFolder(run))
+    if not curve(lines, "return"):
+        raise RunError(f"{run} has not finished an episode yet")
+    return lines

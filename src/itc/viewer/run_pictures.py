@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from itc.evaluate.metrics import curve, lines_of
 from itc.runs import Run
 from itc.train.run_folder import RunFolder
 from itc.viewer.dreams import dream_beside, to_compare
@@ -30,12 +31,12 @@ def draw_curve(folder: RunFolder, title: str, warm_up: int | None) -> Path | Non
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    lines = [line for line in folder.read_metrics() if "return" in line]
-    if not lines:
+    points = curve(lines_of(folder), "return")
+    if not points:
         return None
     figure, axis = plt.subplots(figsize=(6.4, 3.6))
-    axis.plot([line["interactions"] for line in lines], [line["return"] for line in lines], color="#2b6cb0")
-    if warm_up is not None and warm_up < lines[-1]["interactions"]:
+    axis.plot(list(points), list(points.values()), color="#2b6cb0")
+    if warm_up is not None and warm_up < max(points):
         axis.axvline(warm_up, color="#999", linestyle="--", linewidth=1)
         axis.annotate(" imagination begins", (warm_up, axis.get_ylim()[1]), va="top", fontsize=8, color="#666")
     axis.set_xlabel("interactions with the real game")

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
+from itc.evaluate.metrics import curve
 from itc.viewer.report import theirs
 from itc.viewer.report.colours import colour
-from itc.viewer.report.groups import Group
 from itc.viewer.report.line_chart import Line, Mark, line_chart
 from itc.viewer.report.markup import Markup, element
 from itc.viewer.report.over_seeds import mean_over_seeds
-from itc.viewer.report.reading import curve
+from itc.viewer.report.reading import Group
 from itc.viewer.report.section import Section, missing, prose
 from itc.viewer.report.tables import papers, row, table, with_interval
 
@@ -29,7 +29,7 @@ def curves(groups: Sequence[Group]) -> Section:
     body = []
     for env in dict.fromkeys(one.env for one in groups):
         here = [one for one in groups if one.env == env]
-        percent = any(curve(run, "score") for one in here for run in one.runs)
+        percent = any(curve(run.metrics, "score") for one in here for run in one.runs)
         shown = {"return_percent": "return, %", "score": "score, %"} if percent else {"return": "return"}
         charts = [_chart(here, name, f"{env}: {title}") for name, title in shown.items()]
         if not any(charts):
@@ -53,10 +53,10 @@ def _chart(groups: Sequence[Group], name: str, title: str) -> Markup | None:
 
 def _lines(one: Group, name: str) -> list[Line]:
     """The mean where all seeds have a point, and each seed."""
-    found = [points for run in one.runs if (points := curve(run, name))]
+    found = [points for run in one.runs if (points := curve(run.metrics, name))]
     if not found:
         return []
-    shade = colour(one.colour)
+    shade = colour(one.number)
     common = _thinned([x for x in found[0] if all(x in points for points in found)])
     singles = [Line(one.name, shade, list(points), list(points.values()), faint=True) for points in found]
     if not common:
@@ -92,10 +92,10 @@ def _at_the_end(groups: Sequence[Group], shown: dict[str, str]) -> Markup:
     """The last point of each curve beside the paper's, which is the same quantity."""
     rows = []
     for one in groups:
-        last = max((x for run in one.runs for x in curve(run, next(iter(shown)))), default=0)
+        last = max((x for run in one.runs for x in curve(run.metrics, next(iter(shown)))), default=0)
         cells = []
         for name in shown:
-            found = [points[last] for run in one.runs if last in (points := curve(run, name))]
+            found = [points[last] for run in one.runs if last in (points := curve(run.metrics, name))]
             estimate = mean_over_seeds(found) if found else None
             cells.append("–" if estimate is None else with_interval(estimate))
         rows.append(row(one.name, f"{last:,} interactions", *cells))

@@ -7,11 +7,10 @@ from itc.viewer.report import theirs
 from itc.viewer.report.bars import Dots, dot_chart
 from itc.viewer.report.colours import colour
 from itc.viewer.report.figures import figure, percent
-from itc.viewer.report.groups import Group
 from itc.viewer.report.markup import Markup, element
 from itc.viewer.report.methods import over_games
 from itc.viewer.report.over_seeds import Summary, summary
-from itc.viewer.report.reading import ReadRun
+from itc.viewer.report.reading import Group, ReadRun
 from itc.viewer.report.section import Section, missing, prose
 from itc.viewer.report.tables import heat, papers, row, table, with_interval
 
@@ -59,7 +58,7 @@ def _summary(one: Group) -> Summary:
 
 
 def _dots(groups: Sequence[Group]) -> Markup:
-    rows = [Dots(one.name, colour(one.colour), *_summary(one).mean, returns(one)) for one in groups]
+    rows = [Dots(one.name, colour(one.number), *_summary(one).mean, returns(one)) for one in groups]
     chance = next((run.evaluation["random_return"] for one in groups for run in evaluated(one)
                    if "random_return" in run.evaluation), None)  # fmt: skip
     return dot_chart(rows, "return", figure, None if chance is None else (float(chance), "playing at random"))

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from itc.viewer.report import over_seeds, theirs
 from itc.viewer.report.figures import percent
-from itc.viewer.report.groups import Group
 from itc.viewer.report.markup import Markup, element
+from itc.viewer.report.reading import Group
 from itc.viewer.report.section import prose
 from itc.viewer.report.tables import heat, papers, row, table, with_interval
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from itc.viewer.report.colours import colour
-from itc.viewer.report.groups import Group
 from itc.viewer.report.markup import Markup, element
+from itc.viewer.report.reading import Group
 from itc.viewer.report.section import Section
 from itc.viewer.report.tables import row, table
 
@@ -43,9 +43,9 @@ def _line(one: Group) -> Markup:
         if cost is not None
     ]
     return row(
-        [swatch(one.colour), one.name],
+        [swatch(one.number), one.name],
         one.env,
-        ", ".join([one.decoder, *costs]),
+        ", ".join([config.decoder, *costs]),
         ", ".join(map(str, one.seeds)),
         _interactions(one),
         " ".join(dict.fromkeys(str(versions.get("device", "–")).split())),  # "cpu cpu" is one

@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from itc.evaluate.groups import group
 from itc.runs import load
 from itc.viewer.report.codebook import codebook, sheet_of
 from itc.viewer.report.curves import curves
 from itc.viewer.report.evaluation import evaluation
-from itc.viewer.report.groups import Group, group
 from itc.viewer.report.markup import Markup, element, own_words
 from itc.viewer.report.overview import overview, title_of
 from itc.viewer.report.phases import phases
-from itc.viewer.report.reading import read_runs
+from itc.viewer.report.reading import Group, read_runs
 from itc.viewer.report.section import Section
 from itc.viewer.report.settings import settings
 from itc.viewer.report.strips import dreams, film_of

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from itc.evaluate.metrics import seconds_by_phase, seconds_of_iteration
 from itc.viewer.report import theirs
 from itc.viewer.report.bars import stacked_bar
 from itc.viewer.report.colours import PHASES, phase_colour
 from itc.viewer.report.figures import duration
-from itc.viewer.report.groups import Group
 from itc.viewer.report.line_chart import legend
 from itc.viewer.report.markup import Markup, element
+from itc.viewer.report.reading import Group
 from itc.viewer.report.section import Section, prose
 from itc.viewer.report.tables import papers, row, table
 
@@ -25,22 +26,13 @@ def phases(groups: Sequence[Group]) -> Section | None:
     for group, seconds in spent.items():
         parts = [(name, phase_colour(name), seconds[name]) for name in names if name in seconds]
         bars += [element("span", group), stacked_bar(parts, group), element("b", duration(sum(seconds.values())))]
-    rows = [_line(one, spent[one.name], names) for one in groups if one.name in spent]
-    rows += [
-        row(
-            papers(f"{line.method}, {line.setting}"),
-            *(line.numbers.get(name, "") for name in (*names, IN_ALL)),
-            theirs=True,
-        )
-        for line in theirs.time(groups[0].env)
-    ]
+    shown = [one for one in groups if one.name in spent]
+    rows = [line for env in dict.fromkeys(one.env for one in shown) for line in _rows(env, shown, spent, names)]
     body = (
         prose("Where the seconds of training went, compilation included, as the mean over seeds."),
         element("div", bars, class_="bar-rows"),
         legend([(name, phase_colour(name), False) for name in names]),
-        prose(
-            "Below: one iteration, as the mean over those that have the phase, its share of everything, and everything."
-        ),
+        prose("Below: one iteration, as the median over those that dream, its share of everything, and everything."),
         table(("", *names, IN_ALL), rows, "Time of each phase"),
     )
     return Section("time", "Where the time went", body)
@@ -54,18 +46,30 @@ def _seconds(one: Group) -> dict[str, float]:
     """By phase, over the whole run, as the mean over seeds."""
     total: dict[str, float] = {}
     for run in one.runs:
-        for line in run.metrics:
-            for phase, seconds in line.get("seconds", {}).items():
-                total[phase] = total.get(phase, 0.0) + float(seconds) / len(one.runs)
+        for phase, seconds in seconds_by_phase(run.metrics).items():
+            total[phase] = total.get(phase, 0.0) + seconds / len(one.runs)
     return total
 
 
+def _rows(env: str, groups: Sequence[Group], spent: dict[str, dict[str, float]], names: Sequence[str]) -> list[Markup]:
+    """The groups of one environment, and what the paper says of it."""
+    ours = [_line(one, spent[one.name], names) for one in groups if one.env == env]
+    return ours + [
+        row(
+            papers(f"{line.method}, {line.setting}"),
+            *(line.numbers.get(name, "") for name in (*names, IN_ALL)),
+            theirs=True,
+        )
+        for line in theirs.time(env)
+    ]
+
+
 def _line(one: Group, seconds: dict[str, float], names: Sequence[str]) -> Markup:
-    """What one iteration takes, and the share of the whole."""
+    """What one iteration takes, as the mean over seeds, and the share of the whole."""
     whole = sum(seconds.values()) or 1.0
     cells = []
     for name in names:
-        times = [line["seconds"][name] for run in one.runs for line in run.metrics if name in line.get("seconds", {})]
+        times = [time for run in one.runs if (time := seconds_of_iteration(run.metrics, name)) is not None]
         share = element("small", f"{seconds.get(name, 0.0) / whole:.0%}")
         cells.append([duration(sum(times) / len(times)), share] if times else "–")
     return row(one.name, *cells, duration(whole))

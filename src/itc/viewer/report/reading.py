@@ -1,16 +1,18 @@
 """What a report needs to know of a run, from the files in its folder."""
 
 import json
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any
 
-from itc.evaluate.records import MEASURES
+from itc.evaluate import groups
+from itc.evaluate.groups import KnownRun
+from itc.evaluate.metrics import Line, is_number, lines_of
+from itc.evaluate.records import MEASURES, read_measures
+from itc.evaluate.statistics import Estimate
 from itc.train import checkpoint
-from itc.train.config import TrainConfig
-from itc.train.run_folder import VERSIONS, RunError, RunFolder, flat
+from itc.train.run_folder import VERSIONS, RunError, RunFolder
 
 # What is shown of an evaluation: numbers, and one list and one dictionary of them.
 EVALUATED = dict.fromkeys(
@@ -18,41 +20,26 @@ EVALUATED = dict.fromkeys(
 ) | {"return_interval": list, "success_rates": dict}
 STEP = " · step "  # between what was measured and after how many steps of a dream
 
-
-class Measured(NamedTuple):
-    """One number about one decoder, or about the simulator itself."""
-
-    value: float
-    low: float
-    high: float
-
-
-Measures = dict[tuple[str, str], Measured]  # by decoder and measure
+Measures = dict[tuple[str, str], Estimate]  # by decoder and measure
 
 
 @dataclass(frozen=True)
-class ReadRun:
+class ReadRun(KnownRun):
     """One run; what is not there yet is empty."""
 
-    path: Path
-    preset: str
-    seed: int
-    config: TrainConfig
     versions: dict[str, Any]
-    metrics: list[dict[str, Any]]
+    metrics: list[Line]
     evaluation: dict[str, Any]
     accuracy: Measures
     hallucination: Measures
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """All settings by their full names."""
-        return flat(asdict(self.config))
+
+Group = groups.Group[ReadRun]
 
 
 def read_runs(paths: Sequence[Path]) -> list[ReadRun]:
     """All runs, each once. The first that cannot be reported on stops everything."""
-    return [read_run(path) for path in {path.resolve(): path for path in paths}.values()]
+    return [read_run(path) for path in groups.each_once(paths)]
 
 
 def read_run(path: Path) -> ReadRun:
@@ -65,30 +52,18 @@ def read_run(path: Path) -> ReadRun:
         preset=str(preset),
         seed=int(seed),
         config=config,
-        versions=_read(path / VERSIONS, dict),
-        metrics=[line for line in folder.read_metrics() if isinstance(line, dict) and _counts(line)],
+        versions=_versions(path / VERSIONS),
+        metrics=lines_of(folder),
         evaluation=_evaluation(folder),
         accuracy=_measures(path / MEASURES / "accuracy.json"),
         hallucination=_measures(path / MEASURES / "hallucination.json"),
     )
 
 
-def _counts(line: dict[str, Any]) -> bool:
-    """Whether it is a line of metrics, and not something else that is JSON."""
-    seconds = line.get("seconds", {})
-    return (
-        isinstance(line.get("interactions"), int)
-        and isinstance(seconds, dict)
-        and all(map(_is_number, _parts(seconds)))
-    )
-
-
-def _read(file: Path, kind: type) -> Any:
-    """A file with a dictionary or a list, empty if there is none."""
-    if not file.is_file():
-        return kind()
+def _versions(file: Path) -> dict[str, Any]:
+    """Empty if there is no such file."""
     try:
-        return kind(json.loads(file.read_text()))
+        return dict(json.loads(file.read_text())) if file.is_file() else {}
     except (ValueError, TypeError) as problem:
         raise RunError(f"{file} cannot be read: {problem}") from problem
 
@@ -98,7 +73,7 @@ def _evaluation(folder: RunFolder) -> dict[str, Any]:
     found = folder.read_evaluation() or {}
     for name, kind in EVALUATED.items():
         value = found.get(name, kind())
-        if not isinstance(value, int | float if kind is float else kind) or not all(map(_is_number, _parts(value))):
+        if not isinstance(value, int | float if kind is float else kind) or not all(map(is_number, _parts(value))):
             raise RunError(f"{folder.path}: {name} of its evaluation is not what `itc evaluate` writes: {value!r:.80}")
     return found
 
@@ -107,24 +82,21 @@ def _parts(value: Any) -> list[Any]:
     return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [value]
 
 
-def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and math.isfinite(value)
-
-
 def _measures(file: Path) -> Measures:
+    """Empty if nobody has measured yet."""
+    if not file.is_file():
+        return {}
+    try:
+        measures = read_measures(file)
+    except ValueError as problem:
+        raise RunError(f"{file} cannot be read: {problem}") from problem
+    except TypeError as problem:
+        raise RunError(f"{file} has a record that is no measure: {problem}") from problem
     found = {}
-    for record in _read(file, list):
-        try:
-            value = float(record["value"])
-            low, high = (value if record.get(end) is None else float(record[end]) for end in ("low", "high"))
-            if all(map(math.isfinite, (value, low, high))):
-                found[str(record["decoder"]), str(record["measure"])] = Measured(value, low, high)
-        except (KeyError, TypeError, ValueError, AttributeError) as problem:
-            raise RunError(f"{file} has a record that is no measure: {record!r:.80}") from problem
+    for one in measures:
+        estimate = Estimate(one.value, one.low, one.high)
+        if not all(isinstance(part, int | float) for part in estimate):
+            raise RunError(f"{file} has a record that is no measure: {one}")
+        if all(map(is_number, estimate)):  # what is not finite cannot be shown
+            found[one.decoder, one.measure] = estimate
     return found
-
-
-def curve(run: ReadRun, name: str) -> dict[int, float]:
-    """One number of each iteration's metrics, where it is one, by interactions."""
-    points = {line["interactions"]: line.get(name) for line in run.metrics}
-    return {x: float(y) for x, y in points.items() if _is_number(y)}

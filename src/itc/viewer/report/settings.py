@@ -4,8 +4,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from itc.viewer.report.groups import Group, differing
+from itc.evaluate.groups import differing
 from itc.viewer.report.markup import Markup, element
+from itc.viewer.report.reading import Group
 from itc.viewer.report.section import Section, prose
 from itc.viewer.report.tables import row, table
 

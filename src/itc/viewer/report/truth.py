@@ -4,15 +4,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from itc.decoding.config import PRESETS
 from itc.evaluate.hallucination import SIMULATOR
 from itc.viewer.report import theirs
 from itc.viewer.report.colours import decoder_colour
 from itc.viewer.report.figures import figure, percent
-from itc.viewer.report.groups import Group
 from itc.viewer.report.line_chart import Line, line_chart
 from itc.viewer.report.markup import Markup, element
 from itc.viewer.report.over_seeds import mean_over_seeds
-from itc.viewer.report.reading import STEP, Measured, Measures
+from itc.viewer.report.reading import STEP, Group, Measures
 from itc.viewer.report.section import Section, missing, prose
 from itc.viewer.report.tables import papers, row, table, with_interval
 
@@ -45,7 +45,7 @@ def over_runs(found: Sequence[Measures]) -> Measures:
     if len(found) <= 1:
         return dict(found[0]) if found else {}
     common = [key for key in found[0] if all(key in measures for measures in found)]
-    return {key: Measured(*mean_over_seeds([measures[key].value for measures in found])) for key in common}
+    return {key: mean_over_seeds([measures[key].value for measures in found]) for key in common}
 
 
 def _accuracy(accuracy: Measures, hallucination: Measures, one: Group) -> Markup:
@@ -88,8 +88,9 @@ def _accuracy_table(kind: str, names: list[str], accuracy: Measures, stays: Meas
 
 
 def own(decoder: str, one: Group) -> list[Any] | None:
-    """A tag for the decoder the run was trained with."""
-    return [" ", element("span", "trained with", class_="tag own")] if decoder == one.decoder else None
+    """A tag for the decoder the run was trained with: the name alone does not tell, as its costs can be set."""
+    trained_with = PRESETS.get(decoder) == one.runs[0].config.decode_config
+    return [" ", element("span", "trained with", class_="tag own")] if trained_with else None
 
 
 def _hallucination(measures: Measures, one: Group) -> list[Markup]:

@@ -1,4 +1,4 @@
-"""Which runs belong together, what they are called, and what the statistics and the paper say of them."""
+"""What is said of runs in numbers: statistics over seeds and games, and what the paper says."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,46 +6,20 @@ from pathlib import Path
 import pytest
 
 from itc.evaluate import published
+from itc.evaluate.groups import group
+from itc.evaluate.statistics import Estimate
 from itc.presets import PRESETS
 from itc.viewer.report import theirs
-from itc.viewer.report.groups import group
 from itc.viewer.report.methods import over_games
 from itc.viewer.report.over_seeds import mean_over_seeds, overall
-from itc.viewer.report.reading import Measured, ReadRun
-from itc.viewer.report.truth import best_decoders, over_runs
+from itc.viewer.report.phases import phases
+from itc.viewer.report.reading import ReadRun
+from itc.viewer.report.truth import best_decoders, over_runs, own
 
 
 def run(preset="minatar/breakout/quick", seed=0, folder="run", evaluation=None, **changes):
     config = replace(PRESETS[preset].config, **changes)
     return ReadRun(Path(folder), preset, seed, config, {}, [], evaluation or {}, {}, {})
-
-
-def names(*runs):
-    return [(one.name, one.method, one.seeds) for one in group(runs)]
-
-
-def test_seeds_go_together_in_their_order():
-    assert names(run(seed=2), run(seed=0)) == [("quick", "quick", [0, 2])]
-
-
-def test_presets_are_names_if_they_tell_runs_apart():
-    assert names(run(), run("minatar/breakout/itc")) == [("quick", "quick", [0]), ("itc", "itc", [0])]
-
-
-def test_else_settings_are():
-    found = names(run(decoder="sample"), run(decoder="paper"))
-    assert [name for name, _, _ in found] == ["decoder sample", "decoder paper"]
-
-
-def test_or_folders_if_too_many_settings_differ():
-    many = {"decoder": "sample", "distance_cost": 0.5, "wildcard_cost": 0.5, "interactions": 50_000}
-    assert [name for name, _, _ in names(run(folder="a"), run(folder="b", **many))] == ["a", "b"]
-    assert [name for name, _, _ in names(run(), run(**many))] == ["run", "run (2)"]
-
-
-def test_a_method_is_the_same_in_every_game():
-    found = names(run(), run("minatar/asterix/quick"))
-    assert found == [("quick · minatar/breakout", "quick", [0]), ("quick · minatar/asterix", "quick", [0])]
 
 
 def test_one_value_is_its_own_mean_and_several_have_an_interval():
@@ -55,7 +29,7 @@ def test_one_value_is_its_own_mean_and_several_have_an_interval():
 
 
 def test_measures_of_seeds_are_averaged_where_all_have_them():
-    one, other = {("a", "x"): Measured(1.0, 0.0, 2.0)}, {("a", "x"): Measured(3.0, 0, 9), ("b", "x"): Measured(0, 0, 0)}
+    one, other = {("a", "x"): Estimate(1.0, 0.0, 2.0)}, {("a", "x"): Estimate(3.0, 0, 9), ("b", "x"): Estimate(0, 0, 0)}
     assert over_runs([one, {}]) == one
     assert over_runs([one, other]) == {("a", "x"): (2.0, 1.0, 3.0)}
     assert over_runs([]) == {}
@@ -66,13 +40,13 @@ def test_measures_of_seeds_are_averaged_where_all_have_them():
 ])  # fmt: skip
 def test_best_is_highest_lowest_or_nearest(measure, best):
     values = {"a": 0.3, "b": 0.8, "c": 0.7, "simulator": 0.5}
-    measures = {(name, measure): Measured(value, value, value) for name, value in values.items()}
+    measures = {(name, measure): Estimate(value, value, value) for name, value in values.items()}
     assert best_decoders(measure, measures) == set(best)
 
 
 def test_nobody_is_nearest_without_a_simulator_or_best_where_all_are_alike():
-    same = Measured(0.5, 0.5, 0.5)
-    assert best_decoders("stay rate", {("a", "stay rate"): same, ("b", "stay rate"): Measured(0, 0, 0)}) == set()
+    same = Estimate(0.5, 0.5, 0.5)
+    assert best_decoders("stay rate", {("a", "stay rate"): same, ("b", "stay rate"): Estimate(0, 0, 0)}) == set()
     assert best_decoders("exact", {("a", "exact"): same, ("b", "exact"): same}) == set()
 
 
@@ -121,3 +95,23 @@ def test_methods_are_compared_on_all_their_games_together():
     assert "100%" in made
     assert "decoder paper" in made
     assert "minatar" not in made
+
+
+@pytest.mark.parametrize(("changes", "decoder", "tagged"), [
+    ({}, "paper-minatar", True),
+    ({"distance_cost": 0.0}, "paper-minatar", False),
+    ({"decoder": "paper", "distance_cost": 0.2, "wildcard_cost": 0.05}, "paper-minatar", True),
+    ({}, "simulator", False),
+])  # fmt: skip
+def test_a_run_was_trained_with_the_decoder_whose_settings_it_has(changes, decoder, tagged):
+    (one,) = group([run(**changes)])
+    assert bool(own(decoder, one)) == tagged
+
+
+def test_the_papers_times_stand_beside_runs_of_its_game_wherever_those_are():
+    line = {"interactions": 1, "seconds": {"world model": 1.0, "dreams": 1.0}}
+    runs = [replace(run(preset), metrics=[line]) for preset in ("minatar/breakout/quick", "craftax-classic/quick")]
+    for chosen, there in ((runs, True), (runs[::-1], True), (runs[:1], False)):
+        section = phases(group(chosen))
+        assert section is not None
+        assert ("8.19 min" in section.markup()) == there
