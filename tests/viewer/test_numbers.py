@@ -1,5 +1,8 @@
 """What is said of runs in numbers: statistics over seeds and games, and what the paper says."""
 
+import html
+import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +13,13 @@ from itc.evaluate.groups import group
 from itc.evaluate.statistics import Estimate
 from itc.presets import PRESETS
 from itc.viewer.report import theirs
+from itc.viewer.report.curves import curves
+from itc.viewer.report.evaluation import evaluation
 from itc.viewer.report.methods import over_games
 from itc.viewer.report.over_seeds import mean_over_seeds, overall
 from itc.viewer.report.phases import phases
 from itc.viewer.report.reading import ReadRun
-from itc.viewer.report.truth import best_decoders, over_runs, own
+from itc.viewer.report.truth import best_decoders, over_runs, own, truth
 
 
 def run(preset="minatar/breakout/quick", seed=0, folder="run", evaluation=None, **changes):
@@ -115,3 +120,11 @@ def test_the_papers_times_stand_beside_runs_of_its_game_wherever_those_are():
         section = phases(group(chosen))
         assert section is not None
         assert ("8.19 min" in section.markup()) == there
+
+
+def test_commands_can_be_pasted_whatever_a_folder_is_called():
+    groups = group([run(folder="my runs/it's $(one)")])
+    for section, words in ((evaluation(groups), "itc evaluate"), (truth(groups), "itc hallucinate"),
+                           (curves(groups), "itc train --resume")):  # fmt: skip
+        (typed,) = [text for text in re.findall("<code>(.*?)</code>", section.markup()) if text.startswith(words)]
+        assert shlex.split(html.unescape(typed))[-1] == "my runs/it's $(one)"

@@ -1,5 +1,6 @@
 """What a training run shows while it goes on, and who else is told."""
 
+import shlex
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -80,7 +81,8 @@ class Screen:
         self.console.print(f"saved {saved.path.name}: {saved.megabytes:,.0f} MB in {saved.seconds:.1f} s")
 
     def goodbye(self) -> None:
-        self.console.print(f"Stopped and saved. `itc train --resume {self.run.path}` goes on.", soft_wrap=True)
+        again = f"itc train --resume {shlex.quote(str(self.run.path))}"
+        self.console.print(f"Stopped and saved. `{again}` goes on.", soft_wrap=True)
 
     def close(self) -> None:
         pass

@@ -9,7 +9,7 @@ from itc.viewer.report.line_chart import Line, Mark, line_chart
 from itc.viewer.report.markup import Markup, element
 from itc.viewer.report.over_seeds import mean_over_seeds
 from itc.viewer.report.reading import Group
-from itc.viewer.report.section import Section, missing, prose
+from itc.viewer.report.section import Section, command, missing, prose
 from itc.viewer.report.tables import papers, row, table, with_interval
 
 INTERACTIONS = "interactions with the real game"
@@ -33,7 +33,9 @@ def curves(groups: Sequence[Group]) -> Section:
         shown = {"return_percent": "return, %", "score": "score, %"} if percent else {"return": "return"}
         charts = [_chart(here, name, f"{env}: {title}") for name, title in shown.items()]
         if not any(charts):
-            body.append(missing(f"{env}: no episode has ended yet.", f"itc train --resume {here[0].runs[0].path}"))
+            body.append(
+                missing(f"{env}: no episode has ended yet.", command("train", "--resume", here[0].runs[0].path))
+            )
             continue
         body.append(element("div", charts, class_="charts"))
         body.append(_at_the_end(here, shown) if percent else None)

@@ -11,7 +11,7 @@ from itc.viewer.report.markup import Markup, element
 from itc.viewer.report.methods import over_games
 from itc.viewer.report.over_seeds import Summary, summary
 from itc.viewer.report.reading import Group, ReadRun
-from itc.viewer.report.section import Section, missing, prose
+from itc.viewer.report.section import Section, command, missing, prose
 from itc.viewer.report.tables import heat, papers, row, table, with_interval
 
 NOTE = (
@@ -22,7 +22,7 @@ NOTE = (
 
 def evaluation(groups: Sequence[Group]) -> Section:
     """A table and a picture for each environment, then all of them together."""
-    lacking = [str(run.path) for one in groups for run in one.runs if "return" not in run.evaluation]
+    lacking = [run.path for one in groups for run in one.runs if "return" not in run.evaluation]
     body: list[Any] = []
     envs = dict.fromkeys(one.env for one in groups)
     for env in envs:
@@ -34,7 +34,7 @@ def evaluation(groups: Sequence[Group]) -> Section:
         body.insert(0, prose(NOTE))
         body += over_games([one for one in groups if evaluated(one)])
     if lacking:
-        few = [f"itc evaluate {path}" for path in lacking[:3]] + ["…"] * (len(lacking) > 3)
+        few = [command("evaluate", path) for path in lacking[:3]] + ["…"] * (len(lacking) > 3)
         body.append(missing("Not evaluated yet:", *few))
     return Section("evaluation", "How well it plays", tuple(body))
 

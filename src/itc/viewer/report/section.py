@@ -1,5 +1,6 @@
 """A part of the page, and how to say what is not there."""
 
+import shlex
 from typing import Any, NamedTuple
 
 from itc.viewer.report.markup import Markup, element
@@ -19,6 +20,11 @@ class Section(NamedTuple):
 
 def prose(*text: Any) -> Markup:
     return element("p", text, class_="prose")
+
+
+def command(*words: Any) -> str:
+    """A command of ours as one can paste it."""
+    return shlex.join(("itc", *map(str, words)))
 
 
 def missing(what: str, *commands: str) -> Markup:

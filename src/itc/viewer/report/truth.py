@@ -13,7 +13,7 @@ from itc.viewer.report.line_chart import Line, line_chart
 from itc.viewer.report.markup import Markup, element
 from itc.viewer.report.over_seeds import mean_over_seeds
 from itc.viewer.report.reading import STEP, Group, Measures
-from itc.viewer.report.section import Section, missing, prose
+from itc.viewer.report.section import Section, command, missing, prose
 from itc.viewer.report.tables import papers, row, table, with_interval
 
 STAY = "stay rate"
@@ -32,10 +32,10 @@ def truth(groups: Sequence[Group]) -> Section:
         body.append(element("h3", one.name) if len(groups) > 1 else None)
         body.append(_accuracy(accuracy, hallucination, one) if accuracy else None)
         body += _hallucination(hallucination, one) if hallucination else []
-    for what, command in (("accuracy", "accuracy"), ("hallucination", "hallucinate")):
-        lacking = [str(run.path) for one in groups for run in one.runs if not getattr(run, what)]
+    for what, measure in (("accuracy", "accuracy"), ("hallucination", "hallucinate")):
+        lacking = [run.path for one in groups for run in one.runs if not getattr(run, what)]
         if lacking:
-            body.append(missing(f"No {what} measured yet:", f"itc {command} {' '.join(lacking)}"))
+            body.append(missing(f"No {what} measured yet:", command(measure, *lacking)))
     return Section("truth", "Is the dream true?", tuple(body))
 
 
