@@ -105,9 +105,29 @@ def test_what_the_atari_table_says_of_game_means_follows_from_its_games(method):
     assert statistics.median(scores) == pytest.approx(value("atari", method, "all games", "median"), abs=1.5e-3)
 
 
+def iqm_of_task_means(scores):
+    """The mean of those tasks' means that lie between their quartiles.
+
+    This is not the IQM, although the paper prints it as one for itself on Atari: averaging over runs first hides
+    how far they are apart, and of 26 tasks it keeps 12 where the IQM of a single run would keep 14.
+    """
+    means = scores.mean(axis=0)
+    low, high = np.quantile(means, (0.25, 0.75))
+    return float(means[(means >= low) & (means <= high)].mean())
+
+
+def test_the_middle_half_of_task_means_is_not_the_iqm():
+    """Five tasks with means 0, 1, 2, 3, 100 keep 1, 2 and 3; the pooled runs of the middle ones lie further apart."""
+    means = np.array([0.0, 1.0, 2.0, 3.0, 100.0])
+    scores = np.stack([means, means])
+    scores[:, 4] = 0.0, 200.0  # same mean, other runs
+    assert iqm_of_task_means(scores) == 2.0
+    assert statistics.iqm(scores) == pytest.approx((1 + 1 + 2 + 2 + 3 + 0) / 6)
+
+
 def test_the_papers_own_iqm_is_the_middle_half_of_game_means_and_its_gap_is_of_game_means():
     scores = human_normalised("ITC")
-    assert round(statistics.iqm_of_task_means(scores), 3) == value("atari", "ITC", "all games", "IQM") == 1.092
+    assert round(iqm_of_task_means(scores), 3) == value("atari", "ITC", "all games", "IQM") == 1.092
     assert round(statistics.iqm(scores), 3) == 1.131
     assert round(statistics.optimality_gap(scores), 3) == value("atari", "ITC", "all games", "optimality gap") == 0.376
 
@@ -115,7 +135,7 @@ def test_the_papers_own_iqm_is_the_middle_half_of_game_means_and_its_gap_is_of_g
 def test_the_baselines_iqm_and_gap_are_not_of_game_means():
     """Theirs are over all runs, which the table does not have: measured like the paper's own they would be better."""
     scores = human_normalised("Simulus")
-    assert round(statistics.iqm_of_task_means(scores), 3) == 1.048 > value("atari", "Simulus", "all games", "IQM")
+    assert round(iqm_of_task_means(scores), 3) == 1.048 > value("atari", "Simulus", "all games", "IQM")
     assert (
         round(statistics.optimality_gap(scores), 3) == 0.385 < value("atari", "Simulus", "all games", "optimality gap")
     )

@@ -22,15 +22,6 @@ def test_cases_worked_out_by_hand(statistic, expected):
     assert statistic(BY_HAND) == pytest.approx(expected)
 
 
-def test_the_middle_half_of_task_means_is_not_the_iqm():
-    """Five tasks with means 0, 1, 2, 3, 100 keep 1, 2 and 3; the pooled runs of the middle ones lie further apart."""
-    means = np.array([0.0, 1.0, 2.0, 3.0, 100.0])
-    scores = np.stack([means, means])
-    scores[:, 4] = 0.0, 200.0  # same mean, other runs
-    assert statistics.iqm_of_task_means(scores) == 2.0
-    assert statistics.iqm(scores) == pytest.approx((1 + 1 + 2 + 2 + 3 + 0) / 6)
-
-
 def test_a_person_counts_as_superhuman_and_runs_are_averaged_first():
     scores = np.array([[1.0, 2.0, 0.9], [1.0, 0.0, 1.0]])
     assert statistics.superhuman_tasks(scores) == 2

@@ -60,17 +60,6 @@ def iqm(scores: Scores) -> float:
     return float(heap[cut : heap.size - cut].mean())
 
 
-def iqm_of_task_means(scores: Scores) -> float:
-    """The mean of those tasks' means that lie between their quartiles.
-
-    This is not the IQM, although the paper prints it as one for itself on Atari: averaging over runs first hides
-    how far they are apart, and of 26 tasks it keeps 12 where the IQM of a single run would keep 14.
-    """
-    means = scores.mean(axis=0)
-    low, high = np.quantile(means, (0.25, 0.75))
-    return float(means[(means >= low) & (means <= high)].mean())
-
-
 def optimality_gap(scores: Scores, target: float = HUMAN) -> float:
     """How far runs fall short of the target on average; going beyond it makes up for nothing."""
     return float(np.maximum(target - scores, 0.0).mean())
