@@ -119,7 +119,7 @@ def test_the_papers_times_stand_beside_runs_of_its_game_wherever_those_are():
     for chosen, there in ((runs, True), (runs[::-1], True), (runs[:1], False)):
         section = phases(group(chosen))
         assert section is not None
-        assert ("8.19 min" in section.markup()) == there
+        assert ("8.19 min" in section.markup()) == ("the paper’s, at its own size" in section.markup()) == there
 
 
 def test_commands_can_be_pasted_whatever_a_folder_is_called():

@@ -86,7 +86,12 @@ def _print_published(recipe: "Recipe") -> None:
 
     for table in recipe.published:
         searched = "What the paper tried, 1 where it stayed with it:"
-        print("", searched if table == "search" else "The paper's numbers, not measured here:", "", sep="\n")
+        print(
+            "",
+            searched if table == "search" else "The paper's numbers, not measured here, at its own size:",
+            "",
+            sep="\n",
+        )
         print("\n".join(as_markdown(rows(table))))
 
 

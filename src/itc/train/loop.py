@@ -23,7 +23,7 @@ class NotANumber(Exception):
     """A loss is not finite any more."""
 
 
-@runtime_checkable
+@runtime_checkable  # for type checks while tests run
 class Watcher(Protocol):
     """Somebody who is told what happens."""
 

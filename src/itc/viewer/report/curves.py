@@ -91,7 +91,7 @@ def _warm_ups(groups: Sequence[Group]) -> list[Mark]:
 
 
 def _at_the_end(groups: Sequence[Group], shown: dict[str, str]) -> Markup:
-    """The last point of each curve beside the paper's, which is the same quantity."""
+    """The last point of each curve beside the paper's, which are of training episodes, too, but of larger agents."""
     rows = []
     for one in groups:
         last = max((x for run in one.runs for x in curve(run.metrics, next(iter(shown)))), default=0)

@@ -6,6 +6,8 @@ from typing import Any
 from itc.viewer.report.figures import Number, figure
 from itc.viewer.report.markup import Markup, element
 
+NOT_OURS = "As the paper prints it: models, training, seeds and hardware are the paper’s, not those of these runs."
+
 
 def table(headings: Sequence[Any], rows: Sequence[Markup], label: str, kind: str | None = None) -> Markup:
     """Headings above rows; the label is for those who cannot see where it stands."""
@@ -21,8 +23,8 @@ def row(name: Any, *cells: Any, theirs: bool = False) -> Markup:
 
 
 def papers(name: str) -> list[Any]:
-    """A name with a tag that says whose number it is."""
-    return [name, " ", element("span", "paper", class_="tag")]
+    """A name with a tag that says whose number it is, so that nobody takes it for one that ours can be held against."""
+    return [name, " ", element("span", "the paper’s, at its own size", class_="tag", title=NOT_OURS)]
 
 
 def with_interval(

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from itc.evaluate import published
 
-OURS_TO_THEIRS = {  # what `itc accuracy` measures → measure, part of the data
+OURS_TO_THEIRS = {  # what `itc accuracy` measures → the nearest of theirs: measure, part of the data
     "plausible · context 1 · all": ("accuracy %", "all transitions"),
     "plausible · context 1 · with creatures": ("accuracy %", "with creatures"),
     "plausible · context 1 · without creatures": ("accuracy %", "without creatures"),
