@@ -146,7 +146,7 @@ def test_tables_and_figures_are_made_of_runs(straight, tmp_path):
         finished = run("reproduce", figure, "--runs", folder, "--out", str(tmp_path))
         assert finished.returncode == 0, finished.stderr
         assert (tmp_path / f"{figure}.png").stat().st_size > 10_000
-    said = run("reproduce", "time", "--runs", folder).stdout
+    said = " ".join(run("reproduce", "time", "--runs", folder).stdout.split())
     assert "| creatures/quick, " in said
     assert "| ITC | one epoch | 8.19 | 4.78 |" in said
 

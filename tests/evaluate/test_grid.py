@@ -16,6 +16,13 @@ def test_names_are_good_for_folders():
     assert name_of({"env": "minatar/breakout"}) == "env=minatar-breakout"
 
 
+def test_names_of_very_many_settings_are_still_good_for_folders(tmp_path):
+    grid = read_grid((*(f"some.setting-{number}=0" for number in range(40)), "seed=0,1"))
+    one, other = (name_of(point) for point in points(grid))
+    assert one != other
+    (tmp_path / one).mkdir()
+
+
 def test_both_spellings_of_a_name_are_one_setting():
     (point,) = points(read_grid(("distance_cost=0", "wildcard-cost=4")))
     assert point == {"distance-cost": "0", "wildcard-cost": "4"}

@@ -1,9 +1,11 @@
 """A grid of settings: what each may be, and every combination of them."""
 
+import hashlib
 import itertools
 from collections.abc import Hashable
 
 Point = dict[str, str]  # setting → value, as one writes it on the command line
+LONGEST = 200  # bytes of a name; file systems take 255
 
 
 def read_grid(words: tuple[str, ...]) -> dict[str, list[str]]:
@@ -48,8 +50,12 @@ def points(grid: dict[str, list[str]]) -> list[Point]:
 
 
 def name_of(point: Point) -> str:
-    """Short and good as a folder's name."""
-    return ",".join(f"{name}={value.replace('/', '-')}" for name, value in point.items())
+    """Short and good as a folder's name; of very many settings, the first, and a digest of all."""
+    name = ",".join(f"{name}={value.replace('/', '-')}" for name, value in point.items())
+    if len(name.encode()) <= LONGEST:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return f"{name.encode()[: LONGEST - 16].decode(errors='ignore')}…{digest}"
 
 
 def as_fields(point: Point) -> Point:
