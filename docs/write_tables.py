@@ -62,6 +62,8 @@ def record_table(game: str) -> str:
         path = ROOT / f"results/record/{name}.json"
         for record in json.loads(path.read_text()) if path.exists() else ():
             found.setdefault(label or f"`{record['settings']['decoder']}`", []).append(record)
+    if not found:
+        return "(not measured yet)"
     lines = ["| dreams decoded by | interactions | seeds | return, mean | each seed |", "|---|---|---|---|---|"]
     for label, records in found.items():
         returns = [record["return"] for record in records]

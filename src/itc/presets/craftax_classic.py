@@ -35,6 +35,18 @@ QUICK = replace(
     imagine=ImagineConfig(updates=25, lanes=16, steps=8, warm_up=3_000),
 )
 
+# No dreams: a policy that learns from play, and meanwhile a world model of that play, with the paper's context, to
+# measure decoders on. Small minibatches, as in the other quick presets: the number of updates counts.
+WORLD_MODEL = replace(
+    QUICK,
+    interactions=110_592,
+    collect=CollectConfig(),
+    tokenizer=TokenizerLearning(updates=5),
+    world_model=WorldModelConfig(layers=2, heads=4, embedding=64, hidden=256, dropout=0.0, weight_scale=0.125),
+    world_model_learning=WorldModelLearning(updates=300, minibatches=1, sequences=2, learning_rate=2e-3),
+    imagine=ImagineConfig(updates=0),
+)
+
 PRESETS = {
     "craftax-classic/dedieu": Preset(
         DEDIEU, "baseline of Dedieu et al.: 1-D positions, sampling", GPU, "68.14 / 24.89"
@@ -45,5 +57,8 @@ PRESETS = {
     ),
     "craftax-classic/itc-paper": Preset(ITC_PAPER, "the paper's agent", GPU, "72.46 / 35.60"),
     "craftax-classic/itc": Preset(replace(ITC_PAPER, decoder="conserving"), "our decoder", GPU),
+    "craftax-classic/world-model": Preset(
+        WORLD_MODEL, "play and a model of it, to measure decoders on", "two CPU cores"
+    ),
     "craftax-classic/quick": Preset(QUICK, "every phase, small; too short to learn much", "two CPU cores"),
 }
