@@ -31,10 +31,20 @@ def test_a_sweep_trains_evaluates_compares_and_does_not_repeat_itself(tmp_path):
 
 
 def test_stopped_by_a_key_it_says_that_the_same_command_goes_on(tmp_path):
-    command = (*ITC, "sweep", "creatures/quick", "--train", "--grid", "seed=0", "--out", str(tmp_path))
     # Whoever runs these tests in the background has Ctrl-C ignored, which processes inherit.
-    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **heard)
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    command = (
+        *ITC[:-1],
+        heard + ITC[-1],
+        "sweep",
+        "creatures/quick",
+        "--train",
+        "--grid",
+        "seed=0",
+        "--out",
+        str(tmp_path),
+    )
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         while not (tmp_path / "seed=0" / "sweep.log").exists():
             assert process.poll() is None
