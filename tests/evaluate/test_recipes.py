@@ -2,15 +2,12 @@
 
 import functools
 import inspect
-import os
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import tyro
+from test_side_by_side import assert_sigterm_takes_along
 
 from itc.cli import app, sweep_training
 from itc.cli.train import TrainArguments
@@ -169,11 +166,4 @@ def test_stopped_from_outside_a_step_is_stopped_along(tmp_path):
         "from itc.evaluate.side_by_side import stopped_by_sigterm\n"
         f"with stopped_by_sigterm(): run_in_order([sys.executable, '-c'], [Step('sleep', ({sleeping!r},))], print)"
     )
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL)
-    while not (note.exists() and note.read_text()):
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=30) == 128 + signal.SIGTERM
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(note.read_text()), 0)
+    assert_sigterm_takes_along(code, note)

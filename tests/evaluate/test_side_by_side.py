@@ -55,6 +55,18 @@ def test_stopped_from_outside_it_takes_its_processes_along(tmp_path):
         os.kill(int(note.read_text()), 0)
 
 
+def assert_sigterm_takes_along(code, note):
+    """The program ends by SIGTERM, and so does the process that left its number in the note."""
+    process = subprocess.Popen(python(code), stdout=subprocess.DEVNULL)
+    while not (note.exists() and note.read_text()):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
+
+
 def test_sigterm_takes_the_processes_along(tmp_path):
     note = tmp_path / "pid"
     sleeping = f"import os, pathlib, time; pathlib.Path({str(note)!r}).write_text(str(os.getpid())); time.sleep(60)"
@@ -63,14 +75,7 @@ def test_sigterm_takes_the_processes_along(tmp_path):
         f"job = Job('long', [[sys.executable, '-c', {sleeping!r}]], pathlib.Path({str(tmp_path / 'log')!r}))\n"
         "with stopped_by_sigterm(): run_side_by_side([job], 1, print)"
     )
-    process = subprocess.Popen(python(code))
-    while not (note.exists() and note.read_text()):
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=30) == 128 + signal.SIGTERM
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(note.read_text()), 0)
+    assert_sigterm_takes_along(code, note)
 
 
 SAVING = """

@@ -1,6 +1,5 @@
 """`itc evaluate RUN`: play what was learned."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -31,7 +30,7 @@ def evaluate(
     from itc.compilation import keep_compiled
     from itc.runs import load
     from itc.train.checkpoint import CheckpointError
-    from itc.train.run_folder import RunError, RunFolder
+    from itc.train.run_folder import RunError, RunFolder, write_json
 
     if episodes < 1:
         sys.exit(f"itc evaluate: episodes must be at least 1, got {episodes}")
@@ -48,8 +47,7 @@ def evaluate(
         print(f"{name}: {value}")
     RunFolder(run).write_evaluation(numbers)
     if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
-        json_file.write_text(json.dumps(numbers, indent=1) + "\n")
+        write_json(json_file, numbers)
 
 
 def measure(run, episodes: int, seed: int) -> dict:

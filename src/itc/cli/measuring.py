@@ -1,6 +1,5 @@
 """What the measuring commands have in common: load, play, measure, show, write."""
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -30,7 +29,7 @@ def measure_runs(
     from itc.evaluate.truth import DECODERS, named_decoders, prepare
     from itc.runs import load
     from itc.train.checkpoint import CheckpointError
-    from itc.train.run_folder import RunError
+    from itc.train.run_folder import RunError, write_json
 
     console = Console()
     everything = []
@@ -57,8 +56,7 @@ def measure_runs(
     except (RunError, CheckpointError, ValueError, OSError) as problem:
         sys.exit(f"itc: {problem}")
     if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
-        json_file.write_text(json.dumps(everything, indent=1) + "\n")
+        write_json(json_file, everything)
 
 
 def table(measures: "list[Measure]") -> list[str]:

@@ -1,7 +1,6 @@
 """`itc sweep RUN --grid …`: one trained model, its predictions decoded with every combination of settings."""
 
-import json
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,8 +36,7 @@ def sweep_decoding(
     drawn = draw_heat_maps(measures, dict(zip(decoders, wanted, strict=True)), picture or path / MEASURES / "sweep.png")
     console.print(f"heat maps: {drawn}" if drawn else "No heat map: it takes two settings with several numbers each.")
     if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
-        json_file.write_text(json.dumps([asdict(one) for one in measures], indent=1) + "\n")
+        write_measures(measures, json_file)
 
 
 def decoder_of(base: "DecodeConfig", point: "Point") -> "DecodeConfig":

@@ -1,6 +1,5 @@
 """`itc sweep PRESET --train --grid …`: train with every combination of settings, and compare."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ from itc.evaluate.grid import Point, name_of
 from itc.evaluate.markdown import markdown
 from itc.evaluate.side_by_side import Finished, Job, run_side_by_side, stopped_by_sigterm
 from itc.train import checkpoint
-from itc.train.run_folder import EVALUATION, RunError
+from itc.train.run_folder import EVALUATION, RunError, write_json
 
 ITC = (sys.executable, "-c", "from itc.cli import main; main()")
 
@@ -37,8 +36,7 @@ def sweep_training(
     for line in table(records):
         print(line)
     if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
-        json_file.write_text(json.dumps(records, indent=1) + "\n")
+        write_json(json_file, records)
 
 
 def plan(preset: str, wanted: list[Point], folder: Path) -> list[Planned]:

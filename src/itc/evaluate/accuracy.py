@@ -5,11 +5,12 @@ light, the inventory is right, and every creature is where one of its kind could
 """
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Int, Int32
+from jaxtyping import Bool, Int, Int16, Int32
 
-from itc.evaluate.following import HEADINGS, follow, headings, shifted, view_motion, without_player
+from itc.evaluate.following import HEADINGS, Followed, follow, headings, shifted, view_motion, without_player
 from itc.evaluate.records import Measure, ratio
 from itc.evaluate.scenes import CREATURE, Eyes, Scene
 from itc.types import EnvSpec
@@ -27,12 +28,13 @@ def accuracy(
     label: str,
 ) -> Iterator[Measure]:
     """All measures of all decoders on the same transitions; those of one cluster are not independent."""
+    expected = expect(eyes, spec, before, after, actions)
     groups = {"all": np.ones(len(before), bool), "with creatures": creatures, "without creatures": ~creatures}
     for name, tokens in decoded.items():
         wrong = tokens != after
         hits = {
             "exact": ~wrong.any(axis=1),
-            "plausible": plausible(eyes, spec, before, after, tokens, actions),
+            "plausible": plausible(eyes, spec, expected, tokens),
             "token error": wrong.sum(axis=1),
         }
         for group, among in groups.items():
@@ -43,55 +45,70 @@ def accuracy(
                     yield measure
 
 
-def plausible(
+class Expected(NamedTuple):
+    """What is known of the next frames, whoever predicts them."""
+
+    was: Scene
+    motion: Int[np.ndarray, "b 2"]
+    tokens: Int32[np.ndarray, "b n"]
+    kinds: Int16[np.ndarray, "b h w"]  # of the ground; CREATURE where nobody could know it
+    seen: Bool[np.ndarray, "b h w"]  # what was in view before
+    truly: Followed  # what became of the creatures
+    attacked: Bool[np.ndarray, "b _ _"]
+
+
+def expect(
     eyes: Eyes,
     spec: EnvSpec,
     before: Int32[np.ndarray, "b n"],
     after: Int32[np.ndarray, "b n"],
-    predicted: Int32[np.ndarray, "b n"],
     actions: Int[np.ndarray, " b"],
-) -> Bool[np.ndarray, " b"]:
-    """Whether each predicted frame might as well have been the next one."""
-    was, real, dreamed = eyes(before), eyes(after), eyes(predicted)
+) -> Expected:
+    """The ground where it was in view before: as it is, or, where a real creature hides it, as it was.
+
+    What the ground is like where the player stood, nobody could know.
+    """
+    was, real = eyes(before), eyes(after)
     motion = view_motion(spec, was, real, headings(spec, actions))
+    everywhere = np.ones(was.kinds.shape, bool)
+    ground = without_player(everywhere, spec, np.zeros_like(motion))
+    hidden = shifted(np.where(ground, was.kinds, CREATURE).astype(was.kinds.dtype), motion, CREATURE)
+    return Expected(
+        was=was,
+        motion=motion,
+        tokens=after,
+        kinds=np.where(real.kinds == CREATURE, hidden, real.kinds),
+        seen=shifted(everywhere, motion, False),
+        truly=follow(was, real, motion, eyes.stride),
+        attacked=_attacked(spec, actions, motion),
+    )
+
+
+def plausible(
+    eyes: Eyes, spec: EnvSpec, expected: Expected, predicted: Int32[np.ndarray, "b n"]
+) -> Bool[np.ndarray, " b"]:
+    """Whether each predicted frame might as well have been the next one; the true one always might."""
+    dreamed = eyes(predicted)
+    right = predicted == expected.tokens
     inventory = np.zeros(spec.grid, bool)
     inventory[spec.view[0] :] = True
-    fits = (
-        (predicted == after)[:, inventory.ravel()].all(axis=1)
-        & _ground_fits(spec, was, real, dreamed, motion)
-        & _creatures_fit(spec, was, real, dreamed, motion, eyes.stride, actions)
-    )
-    return fits | (predicted == after).all(axis=1)
+    fits = right[:, inventory.ravel()].all(axis=1) & _ground_fits(spec, expected, dreamed)
+    return (fits & _creatures_fit(expected, dreamed, eyes.stride)) | right.all(axis=1)
 
 
-def _ground_fits(
-    spec: EnvSpec, was: Scene, real: Scene, dreamed: Scene, motion: Int[np.ndarray, "b 2"]
-) -> Bool[np.ndarray, " b"]:
-    """Wherever the ground was in view before: as it is, or, where a real creature hides it, as it was.
-
-    The player must be there and look right; what the ground is like where the player stood, nobody could know.
-    """
-    ground = without_player(np.ones(was.kinds.shape, bool), spec, np.zeros_like(motion))
-    before = shifted(np.where(ground, was.kinds, CREATURE).astype(was.kinds.dtype), motion, CREATURE)
-    seen = shifted(np.ones(was.kinds.shape, bool), motion, False)
-    expected = np.where(real.kinds == CREATURE, before, real.kinds)
-    hidden = (dreamed.kinds == CREATURE) & ground  # a creature may stand anywhere, but not where the player is
-    return ((dreamed.kinds == expected) | (expected == CREATURE) | hidden | ~seen).all(axis=(1, 2))
+def _ground_fits(spec: EnvSpec, expected: Expected, dreamed: Scene) -> Bool[np.ndarray, " b"]:
+    """A creature may hide it anywhere, but not where the player is, who must be there and look right."""
+    creature = dreamed.kinds == CREATURE
+    hidden = without_player(creature, spec, np.zeros_like(expected.motion))
+    unknown = hidden | (expected.kinds == CREATURE) | ~expected.seen
+    return ((dreamed.kinds == expected.kinds) | unknown).all(axis=(1, 2))
 
 
-def _creatures_fit(
-    spec: EnvSpec,
-    was: Scene,
-    real: Scene,
-    dreamed: Scene,
-    motion: Int[np.ndarray, "b 2"],
-    stride: int,
-    actions: Int[np.ndarray, " b"],
-) -> Bool[np.ndarray, " b"]:
+def _creatures_fit(expected: Expected, dreamed: Scene, stride: int) -> Bool[np.ndarray, " b"]:
     """Nobody comes from nowhere or is gone, except where it really happened, or where the player attacked."""
-    followed, truly = (follow(was, scene, motion, stride) for scene in (dreamed, real))
-    gone = followed.vanished & ~truly.vanished & ~_attacked(spec, actions, motion)[:, None]
-    return ~((followed.appeared & ~truly.appeared) | gone).any(axis=(1, 2, 3))
+    followed = follow(expected.was, dreamed, expected.motion, stride)
+    gone = followed.vanished & ~expected.truly.vanished & ~expected.attacked[:, None]
+    return ~((followed.appeared & ~expected.truly.appeared) | gone).any(axis=(1, 2, 3))
 
 
 def _attacked(
@@ -99,9 +116,9 @@ def _attacked(
 ) -> Bool[np.ndarray, "b h w"]:
     """Cells of the later frame where the player may have removed somebody: ahead, or all around."""
     h, w = spec.view
-    cells = np.zeros((len(actions), h, w), bool)
     if not spec.scrolls:
         return np.zeros((len(actions), 1, 1), bool)
+    cells = np.zeros((len(actions), h, w), bool)
     attack = np.isin(actions, [spec.actions.index(name) for name in spec.attacks])
     heading = headings(spec, actions)
     around = ~heading.any(axis=1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Int, Real, Shaped
 
-from itc.train.run_folder import replace_file
+from itc.train.run_folder import write_json
 
 MEASURES = "measures"  # folder of a run where its measurements are kept
 RESAMPLES = 1000  # of the bootstrap behind every interval
@@ -64,8 +64,7 @@ def _by_cluster(values: Shaped[np.ndarray, " b"], cluster: Int[np.ndarray, " b"]
 
 
 def write_measures(measures: Iterable[Measure], path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, json.dumps([asdict(measure) for measure in measures], indent=1) + "\n")
+    write_json(path, [asdict(measure) for measure in measures])
 
 
 def read_measures(path: Path) -> list[Measure]:

@@ -115,6 +115,12 @@ def replace_file(file: Path, text: str) -> None:
     unfinished.replace(file)
 
 
+def write_json(file: Path, value: Any) -> None:
+    """Write numbers to a file somebody asked for, making its folder."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(file, json.dumps(value, indent=1) + "\n")
+
+
 def versions() -> dict[str, str]:
     """Python, device and packages."""
     import jax
