@@ -36,7 +36,8 @@ QUICK = replace(
 )
 
 # No dreams: a policy that learns from play, and meanwhile a world model of that play, with the paper's context, to
-# measure decoders on. Small minibatches, as in the other quick presets: the number of updates counts.
+# measure decoders on. Small minibatches, as in the other quick presets: the number of updates counts. The policy is
+# smaller still: its convolutions would take most of the time.
 WORLD_MODEL = replace(
     QUICK,
     interactions=110_592,
@@ -44,6 +45,7 @@ WORLD_MODEL = replace(
     tokenizer=TokenizerLearning(updates=5),
     world_model=WorldModelConfig(layers=2, heads=4, embedding=64, hidden=256, dropout=0.0, weight_scale=0.125),
     world_model_learning=WorldModelLearning(updates=300, minibatches=1, sequences=2, learning_rate=2e-3),
+    policy=PolicyConfig(EncoderConfig((8, 16, 16)), memory=64, hidden=128),
     imagine=ImagineConfig(updates=0),
 )
 

@@ -51,6 +51,15 @@ QUICK = replace(
     ppo=replace(ITC_PAPER.ppo, target_decay=0.99),
     imagine=ImagineConfig(updates=80, steps=10, warm_up=9_300),
 )
+# No dreams: a policy that learns from play, and meanwhile a model of that play, with the paper's context.
+WORLD_MODEL = replace(
+    QUICK,
+    interactions=110_592,
+    collect=CollectConfig(replay_frames=110_592),
+    world_model=replace(QUICK.world_model, blocks=20),
+    world_model_learning=replace(QUICK.world_model_learning, updates=300, sequences=4),
+    imagine=ImagineConfig(updates=0),
+)
 
 PRESETS = {
     f"minatar/{game}/{variant}": Preset(replace(config, env=f"minatar/{game}"), about, hardware, published)
@@ -60,6 +69,7 @@ PRESETS = {
         ("rope3d", ROPE3D, "3-D and absolute positions, sampling: the control for any decoder", GPU, ""),
         ("itc-paper", ITC_PAPER, "the paper's agent", GPU, itc),
         ("itc", replace(ITC_PAPER, decoder="conserving"), "our decoder", GPU, ""),
+        ("world-model", WORLD_MODEL, "play and a model of it, to measure decoders on", "two CPU cores", ""),
         ("quick", QUICK, "small networks, learns in minutes", "two CPU cores, 8 minutes", ""),
     )
 }
