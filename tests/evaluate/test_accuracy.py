@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from drawn import SPEC, eyes, frame, scrolled
 
-from itc.evaluate.accuracy import accuracy, expect, plausible
+from itc.evaluate.accuracy import ENOUGH, accuracy, expect, plausible
 
 NOOP, UP, LEFT, RIGHT = 0, 1, 3, 4
 COW = frame(C=((2, 2),))
@@ -64,6 +64,19 @@ def test_a_creature_the_player_walks_into_may_be_gone():
     before = frame(C=((3, 4),))
     assert is_plausible(before, scrolled(frame(), -1, 0), scrolled(frame(), -1, 0), UP)
     assert not is_plausible(before, before, frame())
+
+
+def test_nobody_walks_where_nobody_of_the_kind_was_ever_seen_to_go():
+    """A wall right of the cow; in many frames cows are seen to walk, but never through it."""
+    wall, action = {"#": ((2, 3),)}, np.zeros(ENOUGH + 1, int)
+    before = np.stack([frame(C=((2, 2),), **wall)] * (ENOUGH + 1))
+    after = np.stack([frame(C=((3, 2),), **wall)] * (ENOUGH + 1))
+    through, around = frame(C=((2, 3),)), frame(C=((1, 2),), **wall)
+    for enough, passes in ((ENOUGH + 1, False), (ENOUGH - 1, True)):
+        expected = expect(eyes(), SPEC, before[:enough], after[:enough], action[:enough])
+        for predicted, good in ((through, passes), (around, True)):
+            judged = plausible(eyes(), SPEC, expected, np.stack([predicted] * enough))
+            assert judged.all() == good == judged.any()
 
 
 def test_shares_are_counted_by_group_with_their_number():

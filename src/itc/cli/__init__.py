@@ -19,3 +19,6 @@ def main() -> None:
         app.cli(prog="itc", description="World models made of tokens, whose dreams stay true.")
     except MissingExtra as missing:
         sys.exit(f"itc: {missing}")
+    except KeyboardInterrupt:
+        print("\nitc: stopped", file=sys.stderr)
+        sys.exit(130)

@@ -23,7 +23,7 @@ def accuracy(
     Args:
         runs: Folders of training runs.
         transitions: How many steps to predict, on worlds no run has seen.
-        decoders: Which to compare; all presets but the Sinkhorn ones by default.
+        decoders: Which to compare; by default all presets but the Sinkhorn ones, and the run's own settings.
         json_file: Also write the numbers to this file; they always go to RUN/measures/accuracy.json.
     """
     from itc.evaluate.truth import measure_accuracy

@@ -27,7 +27,7 @@ def hallucinate(
         runs: Folders of training runs.
         horizon: Steps to dream; 20 by default, or what the model's context holds if that is less.
         windows: Pieces of play to dream from, at most.
-        decoders: Which to compare; all presets but the Sinkhorn ones by default.
+        decoders: Which to compare; by default all presets but the Sinkhorn ones, and the run's own settings.
         json_file: Also write the numbers to this file; they always go to RUN/measures/hallucination.json.
     """
     from itc.evaluate.truth import measure_hallucination

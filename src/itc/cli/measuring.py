@@ -48,8 +48,10 @@ def measure_runs(
             console.print(
                 f"{path} on {run.env.spec.name}: {trial.label_error:.2%} of real cells are misread", soft_wrap=True
             )
-            with console.status(f"{path}: measuring {', '.join(chosen)} …"):
-                found = list(measure(trial, chosen))
+            own = run.config.decode_config
+            with_own = chosen if decoders or own in chosen.values() else chosen | {"as trained": own}
+            with console.status(f"{path}: measuring {', '.join(with_own)} …"):
+                found = list(measure(trial, with_own))
             write_measures(found, path / MEASURES / f"{what}.json")
             print("\n".join(table(found)))
             everything += [{"run": str(path)} | asdict(one) for one in found]

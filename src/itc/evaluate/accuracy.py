@@ -1,7 +1,8 @@
 """How often the next frame is predicted right: exactly, and as far as it could be known.
 
 A frame is *plausible* if it might as well have come next: the ground is right wherever it was in view, whatever the
-light, the inventory is right, and every creature is where one of its kind could have gone.
+light, the inventory is right, and every creature is where one of its kind could have gone: within reach, and on ground
+that its kind is seen to walk on.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,8 @@ from itc.evaluate.following import HEADINGS, Followed, follow, headings, shifted
 from itc.evaluate.records import Measure, ratio
 from itc.evaluate.scenes import CREATURE, Eyes, Scene
 from itc.types import EnvSpec
+
+ENOUGH = 100  # steps of a class of creatures after which ground it never stepped on counts as impassable
 
 
 def accuracy(
@@ -53,6 +56,8 @@ class Expected(NamedTuple):
     tokens: Int32[np.ndarray, "b n"]
     kinds: Int16[np.ndarray, "b h w"]  # of the ground; CREATURE where nobody could know it
     seen: Bool[np.ndarray, "b h w"]  # what was in view before
+    was_ground: Int16[np.ndarray, "b h w"]  # what was there before, as far as anybody knows
+    walkable: Bool[np.ndarray, "classes kinds"]  # which kinds of ground each class of creatures goes on
     truly: Followed  # what became of the creatures
     attacked: Bool[np.ndarray, "b _ _"]
 
@@ -72,16 +77,28 @@ def expect(
     motion = view_motion(spec, was, real, headings(spec, actions))
     everywhere = np.ones(was.kinds.shape, bool)
     ground = without_player(everywhere, spec, np.zeros_like(motion))
-    hidden = shifted(np.where(ground, was.kinds, CREATURE).astype(was.kinds.dtype), motion, CREATURE)
+    was_ground = shifted(np.where(ground, was.kinds, CREATURE).astype(was.kinds.dtype), motion, CREATURE)
     return Expected(
         was=was,
         motion=motion,
         tokens=after,
-        kinds=np.where(real.kinds == CREATURE, hidden, real.kinds),
+        kinds=np.where(real.kinds == CREATURE, was_ground, real.kinds),
         seen=shifted(everywhere, motion, False),
+        was_ground=was_ground,
+        walkable=_walkable(was_ground, real),
         truly=follow(was, real, motion, eyes.stride),
         attacked=_attacked(spec, actions, motion),
     )
+
+
+def _walkable(was_ground: Int16[np.ndarray, "b h w"], real: Scene) -> Bool[np.ndarray, "classes kinds"]:
+    """Ground on which real creatures of a class are seen after it was seen free; all of it, while too few are."""
+    classes = real.creatures.shape[1]
+    frame, kind, row, column = np.nonzero(real.creatures)
+    below = was_ground[frame, row, column]
+    steps = np.zeros((classes, int(was_ground.max(initial=0)) + 1), np.int64)
+    np.add.at(steps, (kind[below != CREATURE], below[below != CREATURE]), 1)
+    return (steps > 0) | (steps.sum(axis=1, keepdims=True) < ENOUGH)
 
 
 def plausible(
@@ -105,10 +122,15 @@ def _ground_fits(spec: EnvSpec, expected: Expected, dreamed: Scene) -> Bool[np.n
 
 
 def _creatures_fit(expected: Expected, dreamed: Scene, stride: int) -> Bool[np.ndarray, " b"]:
-    """Nobody comes from nowhere or is gone, except where it really happened, or where the player attacked."""
+    """Nobody comes from nowhere or is gone, except where it really happened, or where the player attacked; and nobody
+    walks on water."""
     followed = follow(expected.was, dreamed, expected.motion, stride)
     gone = followed.vanished & ~expected.truly.vanished & ~expected.attacked[:, None]
-    return ~((followed.appeared & ~expected.truly.appeared) | gone).any(axis=(1, 2, 3))
+    known = (expected.was_ground != CREATURE)[:, None]
+    below = np.where(known, expected.was_ground[:, None], 0)
+    classes = np.arange(len(expected.walkable))[None, :, None, None]
+    off_limits = dreamed.creatures & known & ~expected.walkable[classes, below]
+    return ~((followed.appeared & ~expected.truly.appeared) | gone | off_limits).any(axis=(1, 2, 3))
 
 
 def _attacked(
