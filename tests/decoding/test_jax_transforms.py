@@ -13,6 +13,7 @@ from problems import SHAPES, make_problem
 
 import itc
 from itc.decoding import jax_backend
+from itc.decoding.edges import grid_edges
 
 CONSERVING = itc.PRESETS["conserving"]
 GRID = SHAPES[4][0]
@@ -171,3 +172,11 @@ def test_a_second_call_does_not_trace_again(problem):
     decode(arguments[0] + 1, *arguments[1:])
     decode(*arguments[:2], jax.random.key(9))
     assert jax_backend.decode._cache_size() == before
+
+
+@pytest.mark.parametrize(("cores", "asks"), [({0}, False), ({0, 1}, True)])
+def test_with_a_single_core_nobody_waits_for_the_host(monkeypatch, cores, asks):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: cores)
+    edges = grid_edges(GRID, CONSERVING.max_distance)
+    program = jax.make_jaxpr(lambda gains: jax_backend.match(gains, edges, "exact"))(jnp.zeros(edges.source.shape))
+    assert ("pure_callback" in str(program)) == asks

@@ -240,7 +240,7 @@ def match(gains: Float32[Array, "n m"], edges: Edges, solver: str) -> Matching:
     """The matching of largest total gain: closed form if nothing competes, else as the solver and the device ask."""
     if edges.disjoint:
         return jax_matching.keep_gaining(gains, edges)
-    if solver == "auction":
+    if solver == "auction" or not jax_matching.host_can_answer():
         return jax_matching.auction(gains, edges)
     return lax.platform_dependent(
         gains, cpu=partial(jax_matching.on_host, edges=edges), default=partial(jax_matching.auction, edges=edges)

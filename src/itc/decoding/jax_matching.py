@@ -1,5 +1,6 @@
 """Ways to find the matching of largest gain for one frame in JAX: closed form, host, auction."""
 
+import os
 from functools import partial
 from typing import NamedTuple
 
@@ -22,6 +23,12 @@ def keep_gaining(gains: Float32[Array, "n m"], edges: Edges) -> Matching:
     gain = gains[:, 0]
     source = jnp.where(gain > 0, jnp.asarray(edges.source[:, 0]), -1)
     return Matching(source, jnp.where(gain > 0, gain, 0.0).sum(), jnp.float32(0))
+
+
+def host_can_answer() -> bool:
+    """Whether this process may use two cores: with one, JAX waits for the host and the host for JAX, for ever."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return (cores or 1) > 1
 
 
 def on_host(gains: Float32[Array, "n m"], edges: Edges) -> Matching:
