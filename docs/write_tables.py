@@ -75,7 +75,58 @@ def record_table(game: str) -> str:
     return "\n".join(lines)
 
 
+def truth_table(file: str, columns: dict[str, str], percent: bool) -> str:
+    """A line for each decoder with its measures and their 95 % intervals."""
+    path = ROOT / "results" / file
+    if not path.exists():
+        return "(not measured yet)"
+    found = {(one["decoder"], one["measure"]): one for one in json.loads(path.read_text())}
+    scale, digits = (100, 1) if percent else (1, 3)
+
+    def cell(decoder: str, measure: str) -> str:
+        if (decoder, measure) not in found:
+            return "–"
+        value, low, high = (scale * found[decoder, measure][part] for part in ("value", "low", "high"))
+        return f"{value:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
+
+    lines = [f"| | {' | '.join(columns.values())} |", "|---" * (len(columns) + 1) + "|"]
+    for decoder in dict.fromkeys(decoder for decoder, _ in found):
+        label = "*the world itself*" if decoder == "simulator" else f"`{decoder}`"
+        lines.append(f"| {label} | {' | '.join(cell(decoder, measure) for measure in columns)} |")
+    return "\n".join(lines)
+
+
+def accuracy_table(name: str, context: int = 20) -> str:
+    """In percent."""
+    columns = {
+        "exact · context 1 · all": "exact, context 1",
+        "plausible · context 1 · all": "plausible, context 1",
+        "plausible · context 1 · with creatures": "… with creatures",
+        "token error · context 1 · all": "token error, context 1",
+        f"plausible · context {context} · all": f"plausible, context {context}",
+        f"plausible · context {context} · with creatures": "… with creatures",
+        f"token error · context {context} · all": f"token error, context {context}",
+    }
+    return truth_table(f"accuracy-{name}.json", columns, percent=True)
+
+
+def hallucination_table(name: str) -> str:
+    columns = {
+        "duplication": "duplication",
+        "disappearance": "disappearance",
+        "transmutation": "transmutation",
+        "count error": "count error",
+        "stay rate": "stay rate",
+        "novelty: tiles beside the player": "tiles changed beside the player",
+        "novelty: tiles elsewhere": "… elsewhere",
+    }
+    return truth_table(f"hallucination-{name}.json", columns, percent=False)
+
+
+TRUTHS = ("craftax-classic", "minatar-breakout", "minatar-asterix", "minatar-freeway", "minatar-space_invaders")
 TABLES = {
+    **{("docs/findings.md", f"accuracy {name}"): partial(accuracy_table, name) for name in TRUTHS},
+    **{("docs/findings.md", f"hallucination {name}"): partial(hallucination_table, name) for name in TRUTHS},
     ("README.md", "breakout table"): partial(record_table, "breakout"),
     ("docs/training.md", "asterix table"): partial(record_table, "asterix"),
     ("README.md", "demo table"): demo_table,

@@ -131,6 +131,12 @@ def test_reach_leaves_out_only_copies_that_cannot_gain():
     assert itc.DecodeConfig(distance_cost=0.25, wildcard_cost=0.75).reach == 2
 
 
+def test_who_can_move_tokens():
+    moves = [name for name, config in itc.PRESETS.items() if config.moves_tokens]
+    assert moves == [name for name in itc.PRESETS if name.startswith("conserving")]
+    assert replace(itc.PRESETS["conserving"], solver="auction").moves_tokens
+
+
 @pytest.mark.parametrize(("library", "solver"), EXACT)
 def test_match_on_gains_of_ones_own(library, solver):
     """A full rectangular matrix, −∞ and all: the same value as SciPy on the positive part."""

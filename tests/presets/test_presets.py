@@ -29,7 +29,7 @@ def test_the_papers_schedule():
     assert config.recent_iterations == 11
     assert [config.dreams_in(iteration) for iteration in (9, 10)] == [False, True]  # 46,080 and 50,688 interactions
     assert (find("minatar/freeway/itc").config.decoder, find("minatar/freeway/dedieu").config.imagine.warm_up) == (
-        "conserving",
+        "conserving-minatar",
         200_000,
     )
 

@@ -64,6 +64,11 @@ class DecodeConfig:
         return max(0, math.ceil(self.wildcard_cost / self.distance_cost) - 1)
 
     @property
+    def moves_tokens(self) -> bool:
+        """Whether a token can come from another cell. Sinkhorn does not count: it is there to do what was published."""
+        return self.solver in ("exact", "auction") and self.reach > 0
+
+    @property
     def needs_noise(self) -> bool:
         """Whether decoding draws random numbers."""
         return self.generate == "sample"
@@ -131,5 +136,7 @@ PRESETS = MappingProxyType(
         ),
         # Ours: a wildcard dear enough that copies are preferred, a distance cheap enough that they may move.
         "conserving": DecodeConfig(distance_cost=0.02, wildcard_cost=4.0, affinity="log"),
+        # For tokens that are pieces of pictures: what moves turns into other tokens, so new ones must stay cheap.
+        "conserving-minatar": DecodeConfig(distance_cost=0.3, wildcard_cost=0.5, affinity="log", temperature=0.7),
     }
 )

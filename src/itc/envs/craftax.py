@@ -82,9 +82,10 @@ class CraftaxGame(Game):
         rows, columns = self._view
         grid = (rows + self._constants.INVENTORY_OBS_HEIGHT, columns)
         tile = self._constants.BLOCK_PIXEL_SIZE_AGENT
-        copyable = np.zeros(grid, bool)
-        # What scrolls in at the rim is new, and the inventory is no place: nothing is copied to either.
+        # The inventory is no place: nothing is copied to it; nor, as published, to the rim, where new things scroll in.
+        copyable, view = np.zeros(grid, bool), np.zeros(grid, bool)
         copyable[1 : rows - 1, 1 : columns - 1] = True
+        view[:rows] = True
         health_reward = 0.1 * most_health  # 0.1 per point of health, lost all at once or regained
         return EnvSpec(
             name=name,
@@ -94,6 +95,7 @@ class CraftaxGame(Game):
             grid=grid,
             patch=(tile, tile),
             copyable=copyable,
+            copyable_moving=view,
             reward_range=(-health_reward, achievement_reward + health_reward),
             return_scale=achievement_reward,
             entities=entities,

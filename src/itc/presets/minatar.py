@@ -68,7 +68,7 @@ PRESETS = {
         ("dedieu", DEDIEU, "baseline of Dedieu et al.: 1-D positions, sampling", GPU, dedieu),
         ("rope3d", ROPE3D, "3-D and absolute positions, sampling: the control for any decoder", GPU, ""),
         ("itc-paper", ITC_PAPER, "the paper's agent", GPU, itc),
-        ("itc", replace(ITC_PAPER, decoder="conserving"), "our decoder", GPU, ""),
+        ("itc", replace(ITC_PAPER, decoder="conserving-minatar"), "our decoder", GPU, ""),
         ("world-model", WORLD_MODEL, "play and a model of it, to measure decoders on", "two CPU cores", ""),
         ("quick", QUICK, "small networks, learns in minutes", "two CPU cores, 8 minutes", ""),
     )

@@ -38,8 +38,8 @@ class Beside(NamedTuple):
 
 def to_compare(env: str) -> dict[str, str | DecodeConfig]:
     """Plain sampling, what the paper does in this environment, and ours."""
-    papers = "paper-minatar" if env.startswith("minatar/") else "paper"
-    return {name: name for name in ("sample", papers, "conserving")}
+    suite = "-minatar" if env.startswith("minatar/") else ""
+    return {name: name for name in ("sample", f"paper{suite}", f"conserving{suite}")}
 
 
 def dream_beside(run: Run, decoders: Mapping[str, str | DecodeConfig], frames: int) -> Beside:
