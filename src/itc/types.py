@@ -49,9 +49,7 @@ class EnvSpec:
     return_scale: float  # an episode's return that counts as 100 %
     entities: tuple[str, ...]  # what `Environment.entities` speaks of, by index; 0 is "none"
     achievements: tuple[str, ...] = ()
-    # The same for decoders that can move tokens, where it differs. A rim that is always generated is a hole to them:
-    # they take tokens out of it for nothing, so that things inside can vanish.
-    copyable_moving: Bool[np.ndarray, "h w"] | None = None
+    copyable_with_rim: Bool[np.ndarray, "h w"] | None = None  # the same for decoders that copy to the rim of a view
     creatures: tuple[str, ...] = ()  # entities that move by themselves, a cell at a time
     attacks: tuple[str, ...] = ()  # actions that may remove a creature beside the player: ahead, if they go somewhere
     scrolls: bool = False  # the view moves with the player, who stays in its middle
@@ -63,9 +61,10 @@ class EnvSpec:
         covered = (self.grid[0] * self.patch[0], self.grid[1] * self.patch[1])
         if covered != (height, width):
             raise ValueError(f"{self.name}: {self.grid} patches of {self.patch} cover {covered}, not {(height, width)}")
-        for mask in (self.copyable, self.copyable_for(moves_tokens=True)):
-            if mask.shape != self.grid:
-                raise ValueError(f"{self.name}: copyable has shape {mask.shape}, the grid is {self.grid}")
+        for name in ("copyable", "copyable_with_rim"):
+            mask = getattr(self, name)
+            if mask is not None and mask.shape != self.grid:
+                raise ValueError(f"{self.name}: {name} has shape {mask.shape}, the grid is {self.grid}")
         if self.entities[:1] != ("none",):
             raise ValueError(f'{self.name}: the first entity must be "none", got {self.entities[:1]}')
         strangers = set(self.creatures) - set(self.entities)
@@ -87,9 +86,9 @@ class EnvSpec:
         """Rows and columns of tokens that show the world."""
         return (self.grid[0] if self.view_rows is None else self.view_rows), self.grid[1]
 
-    def copyable_for(self, moves_tokens: bool) -> Bool[np.ndarray, "h w"]:
-        """Where a decoder may copy, which can move tokens or cannot."""
-        return self.copyable if self.copyable_moving is None or not moves_tokens else self.copyable_moving
+    def copyable_by(self, rim: str) -> Bool[np.ndarray, "h w"]:
+        """Where a decoder may copy whose rim is "generated" or "copied"."""
+        return self.copyable if self.copyable_with_rim is None or rim == "generated" else self.copyable_with_rim
 
     @property
     def num_actions(self) -> int:

@@ -127,14 +127,9 @@ def test_reach_leaves_out_only_copies_that_cannot_gain():
     assert replace(config, noise="edge", affinity="log").reach == 9
     assert replace(config, distance_cost=0.0).reach == 9
     assert replace(config, wildcard_cost=0.0).reach == 0
+    assert replace(config, wildcard_cost=0.0, distance_cost=0.0).reach == 0
     # c_w = 3·c_d exactly: a copy at distance 3 would only tie, and generation wins ties.
     assert itc.DecodeConfig(distance_cost=0.25, wildcard_cost=0.75).reach == 2
-
-
-def test_who_can_move_tokens():
-    moves = [name for name, config in itc.PRESETS.items() if config.moves_tokens]
-    assert moves == [name for name in itc.PRESETS if name.startswith("conserving")]
-    assert replace(itc.PRESETS["conserving"], solver="auction").moves_tokens
 
 
 @pytest.mark.parametrize(("library", "solver"), EXACT)

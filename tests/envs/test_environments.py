@@ -71,9 +71,9 @@ def test_specs_of_the_paper():
         expected = np.zeros(spec.grid, bool)
         expected[np.ix_(rows, columns)] = True
         np.testing.assert_array_equal(spec.copyable, expected)
-        np.testing.assert_array_equal(spec.copyable_for(moves_tokens=False), expected)
-        np.testing.assert_array_equal(spec.copyable_for(moves_tokens=True)[: rows.stop + 1], True)
-        assert not spec.copyable_for(moves_tokens=True)[rows.stop + 1 :].any()
+        np.testing.assert_array_equal(spec.copyable_by("generated"), expected)
+        np.testing.assert_array_equal(spec.copyable_by("copied")[: rows.stop + 1], True)
+        assert not spec.copyable_by("copied")[rows.stop + 1 :].any()
     caps = {name: make(name).spec.episode_length for name in ENVIRONMENTS if name.startswith("minatar/")}
     assert sorted(caps.values()) == [1000, 1000, 1000, 2500]
 

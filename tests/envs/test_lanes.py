@@ -126,7 +126,6 @@ def test_a_spec_that_contradicts_itself_is_refused():
     for wrong, words in (
         ({"patch": (2, 1)}, "cover"),
         ({"copyable": np.ones((2, 1), bool)}, "copyable has shape"),
-        ({"copyable_moving": np.ones((2, 1), bool)}, "copyable has shape"),
         ({"entities": ("cow",)}, "first entity"),
     ):
         with pytest.raises(ValueError, match=words):

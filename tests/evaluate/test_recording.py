@@ -9,6 +9,7 @@ from jax import random
 from itc.envs.creatures import TILE_PIXELS
 from itc.envs.registry import make
 from itc.evaluate.following import headings, view_motion
+from itc.evaluate.footing import walkable_ground
 from itc.evaluate.hallucination import happenings
 from itc.evaluate.recording import record
 from itc.evaluate.scenes import Scene, eyes_for
@@ -100,3 +101,12 @@ def test_windows_stay_within_their_episode_and_transitions_keep_what_led_to_them
     ]
     assert at
     assert recording.same_episode[lane, at[0] - 3 : at[0]].all()
+
+
+def test_creatures_walk_on_the_ground_but_not_through_walls(played):
+    recording, eyes = played
+    walkable = walkable_ground(eyes, SPEC, recording)
+    ground, wall = 0, 4  # as tiles
+    assert walkable.shape[0] == len(SPEC.creatures)
+    assert walkable[:, ground].all()
+    assert not walkable[:, wall].any()

@@ -45,27 +45,29 @@ def measure_runs(
             run = load(path)
             with console.status(f"{path}: playing in new worlds …"):
                 trial = prepare(run, steps)
-            console.print(
-                f"{path} on {run.env.spec.name}: {trial.label_error:.2%} of real cells are misread", soft_wrap=True
-            )
-            own = run.config.decode_config
-            with_own = chosen if decoders or own in chosen.values() else chosen | {"as trained": own}
+            console.print(f"{path} on {run.env.spec.name}: {trial.reading}", soft_wrap=True)
+            own, learned_with = run.config.decode_config, run.config.imagine.updates > 0
+            known = decoders or own in chosen.values() or own.solver == "sinkhorn" or not learned_with
+            with_own = chosen if known else chosen | {"as trained": own}
             with console.status(f"{path}: measuring {', '.join(with_own)} …"):
                 found = list(measure(trial, with_own))
             write_measures(found, path / MEASURES / f"{what}.json")
             print("\n".join(table(found)))
             everything += [{"run": str(path)} | asdict(one) for one in found]
+            if json_file is not None:  # after each run, so that nothing is lost if the next one fails
+                write_json(json_file, everything)
     except (RunError, CheckpointError, ValueError, OSError) as problem:
         sys.exit(f"itc: {problem}")
-    if json_file is not None:
-        write_json(json_file, everything)
 
 
 def table(measures: "list[Measure]") -> list[str]:
-    """A line for each decoder, a column for each measure; single steps and kinds of play are left to the file."""
+    """A line for each decoder, a column for each measure; single steps, kinds of play and differences between decoders
+    are left to the file."""
+    from itc.evaluate.accuracy import MINUS
     from itc.evaluate.markdown import markdown
 
-    shown = [one for one in measures if " · step " not in one.measure and "creatures" not in one.measure]
+    hidden = (" · step ", "creatures", MINUS)
+    shown = [one for one in measures if not any(part in one.measure for part in hidden)]
     found = {(one.decoder, one.measure): f"{one.value:.4f}" for one in shown}
     decoders, names = (list(dict.fromkeys(part)) for part in zip(*found, strict=True))
     rows = [[decoder, *(found.get((decoder, name), "") for name in names)] for decoder in decoders]

@@ -19,7 +19,7 @@ def sweep_decoding(
     from itc.compilation import keep_compiled
     from itc.evaluate.grid import name_of
     from itc.evaluate.records import MEASURES, write_measures
-    from itc.evaluate.truth import measure_single_steps, named_decoders, prepare
+    from itc.evaluate.truth import TUNING, measure_single_steps, named_decoders, prepare
     from itc.runs import load
     from itc.viewer.heat_maps import draw_heat_maps
 
@@ -28,7 +28,7 @@ def sweep_decoding(
     keep_compiled()
     run = load(path)
     with console.status(f"{path}: playing in new worlds …"):
-        trial = prepare(run, 2 * transitions)
+        trial = prepare(run, 2 * transitions, TUNING)
     with console.status(f"{path}: decoding in {len(decoders)} ways …"):
         measures = list(measure_single_steps(trial, decoders, transitions))
     write_measures(measures, path / MEASURES / "sweep.json")

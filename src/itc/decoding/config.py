@@ -22,6 +22,11 @@ class DecodeConfig:
     # What c_w is charged for: every generated token, or only one that a cell within reach holds; then novelty is free.
     charge_for: Literal["generated", "duplicates"] = "generated"
 
+    # Which of an environment's two masks is meant (`EnvSpec.copyable_by`); `decode` itself copies where `copyable`
+    # says. As published, the rim of a scrolling view is always generated. To a decoder that moves tokens it is a hole
+    # then: it takes tokens out of the rim for nothing, so that things inside can vanish.
+    rim: Literal["generated", "copied"] = "generated"
+
     # Where chance comes in: a draw for each code in each cell; for each copy; for each code that could be copied into
     # a cell, and one for generating there; or none.
     noise: Literal["cell", "edge", "token", "none"] = "cell"
@@ -61,12 +66,9 @@ class DecodeConfig:
         gains_everywhere = self.distance_cost * self.max_distance < self.wildcard_cost
         if self.noise in ("edge", "token") or self.solver == "sinkhorn" or gains_everywhere:
             return self.max_distance
+        if self.wildcard_cost == 0:
+            return 0
         return max(0, math.ceil(self.wildcard_cost / self.distance_cost) - 1)
-
-    @property
-    def moves_tokens(self) -> bool:
-        """Whether a token can come from another cell. Sinkhorn does not count: it is there to do what was published."""
-        return self.solver in ("exact", "auction") and self.reach > 0
 
     @property
     def needs_noise(self) -> bool:
@@ -135,8 +137,10 @@ PRESETS = MappingProxyType(
             sinkhorn_bonus=True,
         ),
         # Ours: a wildcard dear enough that copies are preferred, a distance cheap enough that they may move.
-        "conserving": DecodeConfig(distance_cost=0.02, wildcard_cost=4.0, affinity="log"),
+        "conserving": DecodeConfig(distance_cost=0.02, wildcard_cost=4.0, affinity="log", rim="copied"),
         # For tokens that are pieces of pictures: what moves turns into other tokens, so new ones must stay cheap.
-        "conserving-minatar": DecodeConfig(distance_cost=0.3, wildcard_cost=0.5, affinity="log", temperature=0.7),
+        "conserving-minatar": DecodeConfig(
+            distance_cost=0.3, wildcard_cost=0.5, affinity="log", rim="copied", temperature=0.7
+        ),
     }
 )

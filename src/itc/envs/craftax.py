@@ -95,7 +95,7 @@ class CraftaxGame(Game):
             grid=grid,
             patch=(tile, tile),
             copyable=copyable,
-            copyable_moving=view,
+            copyable_with_rim=view,
             reward_range=(-health_reward, achievement_reward + health_reward),
             return_scale=achievement_reward,
             entities=entities,

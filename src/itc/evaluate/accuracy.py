@@ -16,7 +16,7 @@ from itc.evaluate.records import Measure, ratio
 from itc.evaluate.scenes import CREATURE, Eyes, Scene
 from itc.types import EnvSpec
 
-ENOUGH = 100  # steps of a class of creatures after which ground it never stepped on counts as impassable
+REFERENCE, MINUS = "sample", " − sample"  # the decoder that others are compared with, transition by transition
 
 
 def accuracy(
@@ -29,21 +29,28 @@ def accuracy(
     decoded: Mapping[str, Int32[np.ndarray, "b n"]],
     cluster: Int[np.ndarray, " b"],
     label: str,
+    walkable: Bool[np.ndarray, "classes kinds"] | None = None,
 ) -> Iterator[Measure]:
-    """All measures of all decoders on the same transitions; those of one cluster are not independent."""
+    """All measures of all decoders on the same transitions, and how much better each is than plain sampling; those of
+    one cluster are not independent."""
     expected = expect(eyes, spec, before, after, actions)
     groups = {"all": np.ones(len(before), bool), "with creatures": creatures, "without creatures": ~creatures}
+    scores = {}
     for name, tokens in decoded.items():
         wrong = tokens != after
-        hits = {
-            "exact": ~wrong.any(axis=1),
-            "plausible": plausible(eyes, spec, expected, tokens),
+        scores[name] = {
+            "exact": (~wrong.any(axis=1)).astype(np.int64),
+            "plausible": plausible(eyes, spec, expected, tokens, walkable).astype(np.int64),
             "token error": wrong.sum(axis=1),
         }
+    for name, of_decoder in scores.items():
+        counted = dict(of_decoder)
+        if REFERENCE in scores and name != REFERENCE:
+            counted |= {what + MINUS: number - scores[REFERENCE][what] for what, number in of_decoder.items()}
         for group, among in groups.items():
-            for what, counted in hits.items():
-                of = np.full(len(wrong), wrong.shape[1] if what == "token error" else 1)
-                measure = ratio(name, f"{what} · {label} · {group}", counted[among], of[among], cluster[among])
+            for what, number in counted.items():
+                of = np.full(len(number), after.shape[1] if what.startswith("token error") else 1)
+                measure = ratio(name, f"{what} · {label} · {group}", number[among], of[among], cluster[among])
                 if measure is not None:
                     yield measure
 
@@ -56,8 +63,6 @@ class Expected(NamedTuple):
     tokens: Int32[np.ndarray, "b n"]
     kinds: Int16[np.ndarray, "b h w"]  # of the ground; CREATURE where nobody could know it
     seen: Bool[np.ndarray, "b h w"]  # what was in view before
-    was_ground: Int16[np.ndarray, "b h w"]  # what was there before, as far as anybody knows
-    walkable: Bool[np.ndarray, "classes kinds"]  # which kinds of ground each class of creatures goes on
     truly: Followed  # what became of the creatures
     attacked: Bool[np.ndarray, "b _ _"]
 
@@ -71,46 +76,47 @@ def expect(
 ) -> Expected:
     """The ground where it was in view before: as it is, or, where a real creature hides it, as it was.
 
-    What the ground is like where the player stood, nobody could know.
+    What the ground is like where somebody stood, nobody could know; but the player must look right.
     """
     was, real = eyes(before), eyes(after)
     motion = view_motion(spec, was, real, headings(spec, actions))
     everywhere = np.ones(was.kinds.shape, bool)
     ground = without_player(everywhere, spec, np.zeros_like(motion))
     was_ground = shifted(np.where(ground, was.kinds, CREATURE).astype(was.kinds.dtype), motion, CREATURE)
+    kinds = np.where(real.kinds == CREATURE, was_ground, real.kinds)
+    kinds = np.where((was_ground == CREATURE) & shifted(everywhere, motion, False), np.int16(CREATURE), kinds)
+    players = ~without_player(everywhere, spec, np.zeros_like(motion))
     return Expected(
         was=was,
         motion=motion,
         tokens=after,
-        kinds=np.where(real.kinds == CREATURE, was_ground, real.kinds),
+        kinds=np.where(players, real.kinds, kinds),
         seen=shifted(everywhere, motion, False),
-        was_ground=was_ground,
-        walkable=_walkable(was_ground, real),
         truly=follow(was, real, motion, eyes.stride),
         attacked=_attacked(spec, actions, motion),
     )
 
 
-def _walkable(was_ground: Int16[np.ndarray, "b h w"], real: Scene) -> Bool[np.ndarray, "classes kinds"]:
-    """Ground on which real creatures of a class are seen after it was seen free; all of it, while too few are."""
-    classes = real.creatures.shape[1]
-    frame, kind, row, column = np.nonzero(real.creatures)
-    below = was_ground[frame, row, column]
-    steps = np.zeros((classes, int(was_ground.max(initial=0)) + 1), np.int64)
-    np.add.at(steps, (kind[below != CREATURE], below[below != CREATURE]), 1)
-    return (steps > 0) | (steps.sum(axis=1, keepdims=True) < ENOUGH)
-
-
 def plausible(
-    eyes: Eyes, spec: EnvSpec, expected: Expected, predicted: Int32[np.ndarray, "b n"]
+    eyes: Eyes,
+    spec: EnvSpec,
+    expected: Expected,
+    predicted: Int32[np.ndarray, "b n"],
+    walkable: Bool[np.ndarray, "classes kinds"] | None = None,
 ) -> Bool[np.ndarray, " b"]:
-    """Whether each predicted frame might as well have been the next one; the true one always might."""
+    """Whether each predicted frame might as well have been the next one; the true one always might.
+
+    `walkable` says which kinds of ground each class of creatures goes on, if anybody knows.
+    """
     dreamed = eyes(predicted)
     right = predicted == expected.tokens
     inventory = np.zeros(spec.grid, bool)
     inventory[spec.view[0] :] = True
     fits = right[:, inventory.ravel()].all(axis=1) & _ground_fits(spec, expected, dreamed)
-    return (fits & _creatures_fit(expected, dreamed, eyes.stride)) | right.all(axis=1)
+    fits &= _creatures_fit(expected, dreamed, eyes.stride)
+    if walkable is not None:
+        fits &= _footing_fits(expected, dreamed, walkable)
+    return fits | right.all(axis=1)
 
 
 def _ground_fits(spec: EnvSpec, expected: Expected, dreamed: Scene) -> Bool[np.ndarray, " b"]:
@@ -122,15 +128,20 @@ def _ground_fits(spec: EnvSpec, expected: Expected, dreamed: Scene) -> Bool[np.n
 
 
 def _creatures_fit(expected: Expected, dreamed: Scene, stride: int) -> Bool[np.ndarray, " b"]:
-    """Nobody comes from nowhere or is gone, except where it really happened, or where the player attacked; and nobody
-    walks on water."""
+    """Nobody comes from nowhere or is gone, except where it really happened, or where the player attacked."""
     followed = follow(expected.was, dreamed, expected.motion, stride)
     gone = followed.vanished & ~expected.truly.vanished & ~expected.attacked[:, None]
-    known = (expected.was_ground != CREATURE)[:, None]
-    below = np.where(known, expected.was_ground[:, None], 0)
-    classes = np.arange(len(expected.walkable))[None, :, None, None]
-    off_limits = dreamed.creatures & known & ~expected.walkable[classes, below]
-    return ~((followed.appeared & ~expected.truly.appeared) | gone | off_limits).any(axis=(1, 2, 3))
+    return ~((followed.appeared & ~expected.truly.appeared) | gone).any(axis=(1, 2, 3))
+
+
+def _footing_fits(
+    expected: Expected, dreamed: Scene, walkable: Bool[np.ndarray, "classes kinds"]
+) -> Bool[np.ndarray, " b"]:
+    """Nobody walks on water, as far as the ground is known."""
+    known = ((expected.kinds != CREATURE) & expected.seen & (expected.kinds < walkable.shape[1]))[:, None]
+    below = np.where(known, expected.kinds[:, None], 0)
+    classes = np.arange(len(walkable))[None, :, None, None]
+    return ~(dreamed.creatures & known & ~walkable[classes, below]).any(axis=(1, 2, 3))
 
 
 def _attacked(

@@ -48,5 +48,5 @@ def _predict(model: WorldModel, tokens: Array, actions: Array, bucket: int) -> A
 @partial(jax.jit, static_argnums=(4, 5))
 def _decode(logits: Array, previous: Array, key: Array, codes: Array, spec: EnvSpec, config: DecodeConfig) -> Array:
     codes = jnp.minimum(codes, logits.shape[-1])
-    copyable = spec.copyable_for(config.moves_tokens)
+    copyable = spec.copyable_by(config.rim)
     return decode(logits, previous, grid=spec.grid, config=config, key=key, codes=codes, copyable=copyable).tokens

@@ -37,8 +37,11 @@ def ratio(
     """Σ counted / Σ of; None where there was nothing to count on."""
     if not of.sum():
         return None
-    sums = (_by_cluster(counted, cluster), _by_cluster(of, cluster))
-    return estimate(decoder, measure, lambda some, whole: some.sum() / max(whole.sum(), 1e-9), sums, int(of.sum()))
+    sums = np.stack([_by_cluster(counted, cluster), _by_cluster(of, cluster)])
+    sums = sums[:, sums[1] > 0]  # worlds without anything to count on say nothing about the spread
+    return estimate(
+        decoder, measure, lambda some, whole: some.sum() / max(whole.sum(), 1e-9), tuple(sums), int(of.sum())
+    )
 
 
 def estimate(

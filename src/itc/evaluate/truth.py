@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from jax import random
+from jaxtyping import Bool
 
 from itc.decoding.config import PRESETS, DecodeConfig
 from itc.evaluate.accuracy import accuracy
 from itc.evaluate.dreams import dream_windows
+from itc.evaluate.footing import walkable_ground
 from itc.evaluate.hallucination import SIMULATOR, Happenings, hallucination, happenings
 from itc.evaluate.predictions import decoded_predictions
 from itc.evaluate.recording import Recording, Transitions, record
@@ -16,8 +18,9 @@ from itc.evaluate.records import Measure
 from itc.evaluate.scenes import Eyes, eyes_for
 from itc.runs import Run
 
-# Seeds that no run trains on: one world to learn from what codes look like, another to measure in.
-LOOKING, MEASURING = 2_000_000, 3_000_000
+# Seeds that no run trains on: worlds to learn from what there is to see, worlds to choose settings in, and others to
+# measure in, so that nobody is measured by what it was chosen for.
+LOOKING, TUNING, MEASURING = 2_000_000, 3_000_000, 4_000_000
 LANES = 64
 LEAST_STEPS = 200  # per lane: long enough to get somewhere
 # All presets but those that go through Sinkhorn, which takes hours on so many frames; they can be named.
@@ -31,14 +34,24 @@ class Trial:
     run: Run
     eyes: Eyes
     recording: Recording
-    label_error: float  # share of real cells that the eyes take for something else
+    walkable: Bool[np.ndarray, "classes kinds"]  # which kinds of ground each class of creatures goes on
+
+    @property
+    def reading(self) -> str:
+        """How well the eyes read real frames, in a sentence."""
+        seen, true = self.eyes(self.recording.tokens).creatures, self.eyes.truth(self.recording).creatures
+        found, right = ((seen & true).sum() / max(1, whole.sum()) for whole in (true, seen))
+        return (
+            f"{self.eyes.error(self.recording):.2%} of real cells are misread; {found:.1%} of creatures are seen, "
+            f"and {right:.1%} of those seen are there"
+        )
 
     def longest_dream(self, steps: int) -> int:
         """So many steps, or as many as the model's context has room for."""
         return min(steps, self.run.config.world_model.blocks)
 
 
-def prepare(run: Run, steps: int) -> Trial:
+def prepare(run: Run, steps: int, worlds: int = MEASURING) -> Trial:
     """Play at least so many steps in new worlds, after learning in others what there is to see."""
     if not run.env.spec.creatures:
         raise ValueError(f"{run.env.spec.name} does not say which of its entities are creatures")
@@ -47,10 +60,10 @@ def prepare(run: Run, steps: int) -> Trial:
     per_lane = max(LEAST_STEPS, -(-steps // LANES))
     looking, measuring = (
         record(run.env, run.policy, run.codebook, random.key(run.seed + seed), LANES, per_lane)
-        for seed in (LOOKING, MEASURING)
+        for seed in (LOOKING, worlds)
     )
     eyes = eyes_for(run.env.spec, run.codebook, looking)
-    return Trial(run, eyes, measuring, eyes.error(measuring))
+    return Trial(run, eyes, measuring, walkable_ground(eyes, run.env.spec, looking))
 
 
 def measure_accuracy(trial: Trial, decoders: Mapping[str, DecodeConfig], transitions: int) -> Iterator[Measure]:
@@ -70,7 +83,7 @@ def measure_accuracy(trial: Trial, decoders: Mapping[str, DecodeConfig], transit
         )
         yield from accuracy(
             trial.eyes, spec, steps.tokens[:, -1], steps.after, steps.actions[:, -1], steps.creatures, decoded,
-            steps.lane, f"context {context}",
+            steps.lane, f"context {context}", trial.walkable,
         )  # fmt: skip
 
 
@@ -115,8 +128,9 @@ def measure_single_steps(trial: Trial, decoders: Mapping[str, DecodeConfig], tra
     for name, tokens in decoded.items():
         yield from hallucination(name, happened(tokens), real, by_step=False)
     yield from accuracy(
-        trial.eyes, spec, before, steps.after, actions[:, 0], steps.creatures, decoded, steps.lane, f"context {blocks}"
-    )
+        trial.eyes, spec, before, steps.after, actions[:, 0], steps.creatures, decoded, steps.lane, f"context {blocks}",
+        trial.walkable,
+    )  # fmt: skip
 
 
 def _transitions(trial: Trial, count: int) -> Transitions:

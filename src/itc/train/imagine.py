@@ -71,7 +71,7 @@ class WorldModelEnv(eqx.Module):
             config=self.decoder,
             key=token_key,
             codes=jnp.minimum(self.codebook.size, self.bucket),
-            copyable=self.spec.copyable_for(self.decoder.moves_tokens),
+            copyable=self.spec.copyable_by(self.decoder.rim),
             done=None if self.copy_after_done else done,
         )
         outcome = DreamStep(
