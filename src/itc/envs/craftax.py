@@ -86,6 +86,7 @@ class CraftaxGame(Game):
         copyable, view = np.zeros(grid, bool), np.zeros(grid, bool)
         copyable[1 : rows - 1, 1 : columns - 1] = True
         view[:rows] = True
+        view[rows // 2, columns // 2] = False  # the player turns by becoming another tile
         health_reward = 0.1 * most_health  # 0.1 per point of health, lost all at once or regained
         return EnvSpec(
             name=name,
