@@ -87,10 +87,10 @@ def truth_table(file: str, columns: dict[str, str], percent: bool) -> str:
         if (decoder, measure) not in found:
             return "–"
         value, low, high = (scale * found[decoder, measure][part] for part in ("value", "low", "high"))
-        return f"{value:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
+        return f"{value:.{digits}f} ({low:.{digits}f} … {high:.{digits}f})".replace("-", "−")
 
     lines = [f"| | {' | '.join(columns.values())} |", "|---" * (len(columns) + 1) + "|"]
-    for decoder in dict.fromkeys(decoder for decoder, _ in found):
+    for decoder in dict.fromkeys(decoder for decoder, measure in found if measure in columns):
         label = "*the world itself*" if decoder == "simulator" else f"`{decoder}`"
         lines.append(f"| {label} | {' | '.join(cell(decoder, measure) for measure in columns)} |")
     return "\n".join(lines)
@@ -110,6 +110,63 @@ def accuracy_table(name: str, context: int = 20) -> str:
     return truth_table(f"accuracy-{name}.json", columns, percent=True)
 
 
+def gains_table(name: str) -> str:
+    """Differences from plain sampling in points of percent."""
+    columns = {
+        f"{what} − sample · context 1 · {group}": f"{what}, {said}"
+        for what in ("plausible", "token error")
+        for group, said in (("all", "all"), ("with creatures", "with creatures"))
+    }
+    return truth_table(f"accuracy-{name}.json", columns, percent=True)
+
+
+def positions_table() -> str:
+    """Two models that differ in their positions only, in percent."""
+    lines = [
+        "| positions | decoder | plausible, context 1 | plausible, context 20 | token error, context 20 |",
+        "|---" * 5 + "|",
+    ]
+    for label, name in (("1-D", "1d"), ("3-D and absolute", "3d")):
+        path = ROOT / f"results/accuracy-craftax-classic-{name}-11-iterations.json"
+        if not path.exists():
+            return "(not measured yet)"
+        found = {(one["decoder"], one["measure"]): one for one in json.loads(path.read_text())}
+        for decoder in ("sample", "paper", "conserving"):
+            cells = []
+            for measure in ("plausible · context 1", "plausible · context 20", "token error · context 20"):
+                value, low, high = (100 * found[decoder, f"{measure} · all"][part] for part in ("value", "low", "high"))
+                cells.append(f"{value:.1f} ({low:.1f} … {high:.1f})")
+            lines.append(f"| {label} | `{decoder}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def sweep_table(*files: str) -> str:
+    """Settings of a decoder, single steps."""
+    columns = {
+        "duplication": "duplication",
+        "disappearance": "disappearance",
+        "count error": "count error",
+        "stay rate": "stay rate",
+        "novelty: tiles elsewhere": "tiles changed elsewhere",
+        "novelty: player turned": "player turned",
+        "plausible · context 20 · all": "plausible",
+        "token error · context 20 · all": "token error",
+    }
+    rows = {}
+    for file in files:
+        path = ROOT / "results/sweep" / file
+        if not path.exists():
+            return "(not measured yet)"
+        for one in json.loads(path.read_text()):
+            rows.setdefault(one["decoder"], {})[one["measure"]] = one["value"]
+    shown = {measure: title for measure, title in columns.items() if any(measure in row for row in rows.values())}
+    lines = [f"| | {' | '.join(shown.values())} |", "|---" * (len(shown) + 1) + "|"]
+    for name, row in rows.items():
+        label = "*the world itself*" if name == "simulator" else name.replace("_", " ").replace(",", ", ")
+        lines.append(f"| {label} | {' | '.join(f'{row[m]:.3f}' if m in row else '–' for m in shown)} |")
+    return "\n".join(lines)
+
+
 def hallucination_table(name: str) -> str:
     columns = {
         "duplication": "duplication",
@@ -123,13 +180,51 @@ def hallucination_table(name: str) -> str:
     return truth_table(f"hallucination-{name}.json", columns, percent=False)
 
 
+def learned_world_table() -> str:
+    """What matters most of the two tables of Craftax-classic, for four decoders."""
+    found = {}
+    for what in ("accuracy", "hallucination"):
+        path = ROOT / f"results/{what}-craftax-classic.json"
+        if not path.exists():
+            return "(not measured yet)"
+        found |= {(one["decoder"], one["measure"]): one["value"] for one in json.loads(path.read_text())}
+    columns = {
+        "plausible · context 20 · all": ("next frame plausible", "{:.1%}"),
+        "duplication": ("duplicated, per creature and step", "{:.1%}"),
+        "disappearance": ("lost, per creature and step", "{:.1%}"),
+        "count error": ("count error", "{:.2f}"),
+        "stay rate": ("stay rate", "{:.2f}"),
+    }
+    lines = [f"| decoder | {' | '.join(title for title, _ in columns.values())} |", "|---" * (len(columns) + 1) + "|"]
+    for decoder in ("sample", "argmax", "paper", "conserving", "simulator"):
+        cells = [
+            form.format(found[decoder, measure]) if (decoder, measure) in found else ""
+            for measure, (_, form) in columns.items()
+        ]
+        label = {"simulator": "*the world itself*", "conserving": "**conserving**"}.get(decoder, decoder)
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 TRUTHS = ("craftax-classic", "minatar-breakout", "minatar-asterix", "minatar-freeway", "minatar-space_invaders")
 TABLES = {
     **{("docs/findings.md", f"accuracy {name}"): partial(accuracy_table, name) for name in TRUTHS},
+    ("docs/findings.md", "gains"): partial(gains_table, "craftax-classic"),
+    ("docs/findings.md", "positions"): positions_table,
+    ("docs/findings.md", "sweep costs"): partial(sweep_table, "craftax-classic-costs.json"),
+    ("docs/findings.md", "sweep rim"): partial(sweep_table, "craftax-classic-rim.json"),
+    ("docs/findings.md", "sweep shapes"): partial(
+        sweep_table, "craftax-classic-noise.json", "craftax-classic-charge.json"
+    ),
+    ("docs/findings.md", "sweep breakout"): partial(
+        sweep_table, "minatar-breakout.json", "minatar-breakout-sample.json"
+    ),
+    ("docs/findings.md", "sweep asterix"): partial(sweep_table, "minatar-asterix.json", "minatar-asterix-sample.json"),
     **{("docs/findings.md", f"hallucination {name}"): partial(hallucination_table, name) for name in TRUTHS},
     ("README.md", "breakout table"): partial(record_table, "breakout"),
     ("docs/training.md", "asterix table"): partial(record_table, "asterix"),
     ("README.md", "demo table"): demo_table,
+    ("README.md", "learned world table"): learned_world_table,
     ("README.md", "bench table"): partial(bench_table, "decode"),
     ("README.md", "world table"): partial(bench_table, "world"),
     ("docs/decoders.md", "presets"): presets_table,
