@@ -1,6 +1,7 @@
 """Strictness for all tests: shapes checked while they run, no silent promotion, warnings are errors."""
 
 import dataclasses
+import gc
 from pathlib import Path
 
 import jax
@@ -18,6 +19,19 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_compilation_cache_dir", str(ROOT / ".cache" / "jax"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+
+MAPS = Path("/proc/self/maps")
+MANY = 30_000  # pieces of memory; Linux gives a process 65,530 by default, and compiled programs take several each
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_compiled_programs():
+    """After a module, before the compiler runs out of pieces of memory and crashes."""
+    yield
+    if MAPS.exists() and MAPS.read_text().count("\n") > MANY:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture(scope="session")
