@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from itc.decoding.config import PRESETS
+from itc.evaluate.accuracy import MINUS
 from itc.evaluate.hallucination import SIMULATOR
 from itc.viewer.report import theirs
 from itc.viewer.report.colours import decoder_colour
@@ -50,7 +51,7 @@ def over_runs(found: Sequence[Measures]) -> Measures:
 
 def _accuracy(accuracy: Measures, hallucination: Measures, one: Group) -> Markup:
     """A table for each measure, with the stay rate beside it."""
-    names = list(dict.fromkeys(measure for _, measure in accuracy))
+    names = list(dict.fromkeys(measure for _, measure in accuracy if MINUS not in measure))
     kinds = dict.fromkeys(name.split(" · ")[0] for name in names)
     tables = [
         _accuracy_table(kind, [name for name in names if name.split(" · ")[0] == kind], accuracy, hallucination, one)
