@@ -1,6 +1,5 @@
 """Draw what `docs/findings.md` shows, from the measured files in `results/`."""
 
-import json
 from pathlib import Path
 
 import matplotlib
@@ -8,24 +7,27 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
+from itc.evaluate.hallucination import STEP
+from itc.evaluate.records import Measure, read_measures
+
 ROOT = Path(__file__).parent.parent
 SHOWN = {"simulator": "black", "sample": "#888888", "argmax": "#b07aa1", "paper": "#d62728", "conserving": "#1f77b4"}
 MEASURES = ("duplication", "disappearance", "count error", "stay rate")
 
 
-def by_step(records: list[dict], decoder: str, measure: str) -> dict[int, float]:
+def by_step(measures: list[Measure], decoder: str, measure: str) -> dict[int, float]:
     """What was measured after each step of a dream."""
-    start = f"{measure} · step "
-    found = [one for one in records if one["decoder"] == decoder and one["measure"].startswith(start)]
-    return {int(one["measure"].removeprefix(start)): one["value"] for one in found}
+    start = measure + STEP
+    found = [one for one in measures if one.decoder == decoder and one.measure.startswith(start)]
+    return {int(one.measure.removeprefix(start)): one.value for one in found}
 
 
 def draw(name: str, path: Path) -> None:
-    records = json.loads((ROOT / f"results/hallucination-{name}.json").read_text())
+    measures = read_measures(ROOT / f"results/hallucination-{name}.json")
     figure, axes = plt.subplots(1, len(MEASURES), figsize=(12, 2.8))
     for axis, measure in zip(axes, MEASURES, strict=True):
         for decoder, colour in SHOWN.items():
-            points = by_step(records, decoder, measure)
+            points = by_step(measures, decoder, measure)
             axis.plot(list(points), list(points.values()), color=colour, linewidth=1.5, label=decoder)
         axis.set_title(measure, fontsize=10, loc="left")
         axis.set_xlabel("step of the dream", fontsize=8)

@@ -2,12 +2,16 @@
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
 import itc
 from itc.decoding.config import UNCAPPED
+from itc.evaluate.accuracy import MINUS
+from itc.evaluate.hallucination import SIMULATOR
+from itc.evaluate.records import Measure, read_measures
 
 ROOT = Path(__file__).parent.parent
 
@@ -75,68 +79,71 @@ def record_table(game: str) -> str:
     return "\n".join(lines)
 
 
-def truth_table(file: str, columns: dict[str, str], percent: bool) -> str:
-    """A line for each decoder with its measures and their 95 % intervals."""
-    path = ROOT / "results" / file
-    if not path.exists():
-        return "(not measured yet)"
-    found = {(one["decoder"], one["measure"]): one for one in json.loads(path.read_text())}
-    scale, digits = (100, 1) if percent else (1, 3)
+def measured(*files: str) -> dict[tuple[str, str], Measure]:
+    """What is in files of `results/`, by decoder and measure."""
+    return {(one.decoder, one.measure): one for file in files for one in read_measures(ROOT / "results" / file)}
 
-    def cell(decoder: str, measure: str) -> str:
-        if (decoder, measure) not in found:
-            return "–"
-        value, low, high = (scale * found[decoder, measure][part] for part in ("value", "low", "high"))
-        return f"{value:.{digits}f} ({low:.{digits}f} … {high:.{digits}f})".replace("-", "−")
 
-    lines = [f"| | {' | '.join(columns.values())} |", "|---" * (len(columns) + 1) + "|"]
-    for decoder in dict.fromkeys(decoder for decoder, measure in found if measure in columns):
-        label = "*the world itself*" if decoder == "simulator" else f"`{decoder}`"
-        lines.append(f"| {label} | {' | '.join(cell(decoder, measure) for measure in columns)} |")
+def truth_table(found: dict[tuple[str, str], Measure], columns: dict[str, str], cell: Callable[[Measure], str]) -> str:
+    """A line for each decoder, a column for each measure that anybody has."""
+    shown = {measure: title for measure, title in columns.items() if any(measure == known for _, known in found)}
+    decoders = dict.fromkeys(decoder for decoder, measure in found if measure in shown)
+    lines = [f"| | {' | '.join(shown.values())} |", "|---" * (len(shown) + 1) + "|"]
+    for decoder in decoders:
+        cells = [cell(found[decoder, measure]) if (decoder, measure) in found else "–" for measure in shown]
+        lines.append(f"| {_decoder(decoder)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def accuracy_table(name: str, context: int = 20) -> str:
-    """In percent."""
+def _decoder(name: str) -> str:
+    """A preset, or the settings of a sweep."""
+    if name == SIMULATOR:
+        return "*the world itself*"
+    return f"`{name}`" if name in itc.PRESETS else name.replace("_", " ").replace(",", ", ")
+
+
+def _percent(one: Measure) -> str:
+    value, low, high = (100 * part for part in (one.value, one.low, one.high))
+    return f"{value:.1f} ({low:.1f} … {high:.1f})".replace("-", "−")
+
+
+def _rate(one: Measure) -> str:
+    return f"{one.value:.3f} ({one.low:.3f} … {one.high:.3f})"
+
+
+def accuracy_table(name: str) -> str:
     columns = {
         "exact · context 1 · all": "exact, context 1",
         "plausible · context 1 · all": "plausible, context 1",
         "plausible · context 1 · with creatures": "… with creatures",
         "token error · context 1 · all": "token error, context 1",
-        f"plausible · context {context} · all": f"plausible, context {context}",
-        f"plausible · context {context} · with creatures": "… with creatures",
-        f"token error · context {context} · all": f"token error, context {context}",
+        "plausible · context 20 · all": "plausible, context 20",
+        "plausible · context 20 · with creatures": "… with creatures",
+        "token error · context 20 · all": "token error, context 20",
     }
-    return truth_table(f"accuracy-{name}.json", columns, percent=True)
+    return truth_table(measured(f"accuracy-{name}.json"), columns, _percent)
 
 
-def gains_table(name: str) -> str:
+def gains_table() -> str:
     """Differences from plain sampling in points of percent."""
     columns = {
-        f"{what} − sample · context 1 · {group}": f"{what}, {said}"
+        f"{what}{MINUS} · context 1 · {group}": f"{what}, {group}"
         for what in ("plausible", "token error")
-        for group, said in (("all", "all"), ("with creatures", "with creatures"))
+        for group in ("all", "with creatures")
     }
-    return truth_table(f"accuracy-{name}.json", columns, percent=True)
+    return truth_table(measured("accuracy-craftax-classic.json"), columns, _percent)
 
 
 def positions_table() -> str:
-    """Two models that differ in their positions only, in percent."""
-    lines = [
-        "| positions | decoder | plausible, context 1 | plausible, context 20 | token error, context 20 |",
-        "|---" * 5 + "|",
-    ]
+    """Two models that differ in their positions only."""
+    columns = ("plausible · context 1", "plausible · context 20", "token error · context 20")
+    titles = " | ".join(name.replace(" ·", ",") for name in columns)
+    lines = [f"| positions | decoder | {titles} |", "|---" * 5 + "|"]
     for label, name in (("1-D", "1d"), ("3-D and absolute", "3d")):
-        path = ROOT / f"results/accuracy-craftax-classic-{name}-11-iterations.json"
-        if not path.exists():
-            return "(not measured yet)"
-        found = {(one["decoder"], one["measure"]): one for one in json.loads(path.read_text())}
+        found = measured(f"accuracy-craftax-classic-{name}-11-iterations.json")
         for decoder in ("sample", "paper", "conserving"):
-            cells = []
-            for measure in ("plausible · context 1", "plausible · context 20", "token error · context 20"):
-                value, low, high = (100 * found[decoder, f"{measure} · all"][part] for part in ("value", "low", "high"))
-                cells.append(f"{value:.1f} ({low:.1f} … {high:.1f})")
-            lines.append(f"| {label} | `{decoder}` | {' | '.join(cells)} |")
+            cells = " | ".join(_percent(found[decoder, f"{measure} · all"]) for measure in columns)
+            lines.append(f"| {label} | `{decoder}` | {cells} |")
     return "\n".join(lines)
 
 
@@ -152,19 +159,8 @@ def sweep_table(*files: str) -> str:
         "plausible · context 20 · all": "plausible",
         "token error · context 20 · all": "token error",
     }
-    rows = {}
-    for file in files:
-        path = ROOT / "results/sweep" / file
-        if not path.exists():
-            return "(not measured yet)"
-        for one in json.loads(path.read_text()):
-            rows.setdefault(one["decoder"], {})[one["measure"]] = one["value"]
-    shown = {measure: title for measure, title in columns.items() if any(measure in row for row in rows.values())}
-    lines = [f"| | {' | '.join(shown.values())} |", "|---" * (len(shown) + 1) + "|"]
-    for name, row in rows.items():
-        label = "*the world itself*" if name == "simulator" else name.replace("_", " ").replace(",", ", ")
-        lines.append(f"| {label} | {' | '.join(f'{row[m]:.3f}' if m in row else '–' for m in shown)} |")
-    return "\n".join(lines)
+    found = measured(*(f"sweep/{file}.json" for file in files))
+    return truth_table(found, columns, lambda one: f"{one.value:.3f}")
 
 
 def hallucination_table(name: str) -> str:
@@ -177,17 +173,12 @@ def hallucination_table(name: str) -> str:
         "novelty: tiles beside the player": "tiles changed beside the player",
         "novelty: tiles elsewhere": "… elsewhere",
     }
-    return truth_table(f"hallucination-{name}.json", columns, percent=False)
+    return truth_table(measured(f"hallucination-{name}.json"), columns, _rate)
 
 
 def learned_world_table() -> str:
     """What matters most of the two tables of Craftax-classic, for four decoders."""
-    found = {}
-    for what in ("accuracy", "hallucination"):
-        path = ROOT / f"results/{what}-craftax-classic.json"
-        if not path.exists():
-            return "(not measured yet)"
-        found |= {(one["decoder"], one["measure"]): one["value"] for one in json.loads(path.read_text())}
+    found = measured("accuracy-craftax-classic.json", "hallucination-craftax-classic.json")
     columns = {
         "plausible · context 20 · all": ("next frame plausible", "{:.1%}"),
         "duplication": ("duplicated, per creature and step", "{:.1%}"),
@@ -196,12 +187,12 @@ def learned_world_table() -> str:
         "stay rate": ("stay rate", "{:.2f}"),
     }
     lines = [f"| decoder | {' | '.join(title for title, _ in columns.values())} |", "|---" * (len(columns) + 1) + "|"]
-    for decoder in ("sample", "argmax", "paper", "conserving", "simulator"):
+    for decoder in ("sample", "argmax", "paper", "conserving", SIMULATOR):
         cells = [
-            form.format(found[decoder, measure]) if (decoder, measure) in found else ""
+            form.format(found[decoder, measure].value) if (decoder, measure) in found else ""
             for measure, (_, form) in columns.items()
         ]
-        label = {"simulator": "*the world itself*", "conserving": "**conserving**"}.get(decoder, decoder)
+        label = {SIMULATOR: "*the world itself*", "conserving": "**conserving**"}.get(decoder, decoder)
         lines.append(f"| {label} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -209,17 +200,13 @@ def learned_world_table() -> str:
 TRUTHS = ("craftax-classic", "minatar-breakout", "minatar-asterix", "minatar-freeway", "minatar-space_invaders")
 TABLES = {
     **{("docs/findings.md", f"accuracy {name}"): partial(accuracy_table, name) for name in TRUTHS},
-    ("docs/findings.md", "gains"): partial(gains_table, "craftax-classic"),
+    ("docs/findings.md", "gains"): gains_table,
     ("docs/findings.md", "positions"): positions_table,
-    ("docs/findings.md", "sweep costs"): partial(sweep_table, "craftax-classic-costs.json"),
-    ("docs/findings.md", "sweep rim"): partial(sweep_table, "craftax-classic-rim.json"),
-    ("docs/findings.md", "sweep shapes"): partial(
-        sweep_table, "craftax-classic-noise.json", "craftax-classic-charge.json"
-    ),
-    ("docs/findings.md", "sweep breakout"): partial(
-        sweep_table, "minatar-breakout.json", "minatar-breakout-sample.json"
-    ),
-    ("docs/findings.md", "sweep asterix"): partial(sweep_table, "minatar-asterix.json", "minatar-asterix-sample.json"),
+    ("docs/findings.md", "sweep costs"): partial(sweep_table, "craftax-classic-costs"),
+    ("docs/findings.md", "sweep rim"): partial(sweep_table, "craftax-classic-rim"),
+    ("docs/findings.md", "sweep shapes"): partial(sweep_table, "craftax-classic-noise", "craftax-classic-charge"),
+    ("docs/findings.md", "sweep breakout"): partial(sweep_table, "minatar-breakout", "minatar-breakout-sample"),
+    ("docs/findings.md", "sweep asterix"): partial(sweep_table, "minatar-asterix", "minatar-asterix-sample"),
     **{("docs/findings.md", f"hallucination {name}"): partial(hallucination_table, name) for name in TRUTHS},
     ("README.md", "breakout table"): partial(record_table, "breakout"),
     ("docs/training.md", "asterix table"): partial(record_table, "asterix"),

@@ -1,6 +1,5 @@
 """Interleaved timing, ratios with intervals, and the records a benchmark leaves behind."""
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -8,6 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+
+from itc.train import run_folder
 
 ROUNDS = 9  # at least this many interleaved pairs stand behind every ratio
 RESAMPLES = 2000  # of the bootstrap that gives a ratio's 95 % interval
@@ -106,5 +107,4 @@ def _significant(value: float) -> float:
 
 
 def write_json(records: Iterable[Record], path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps([asdict(record) for record in records], indent=1) + "\n")
+    run_folder.write_json(path, [asdict(record) for record in records])

@@ -1,7 +1,6 @@
 """`itc demo`: every decoder on a world whose truth is known, as a table and a picture."""
 
 import time
-from json import dumps
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ from itc.decoding.api import decode
 from itc.decoding.config import PRESETS, DecodeConfig
 from itc.envs.walkers import WALKER, Transitions, Walkers
 from itc.evaluate.conservation import Conservation, conservation
+from itc.train.run_folder import write_json
 from itc.types import Decoded
 
 # Beside the presets: other corners of the same formulation.
@@ -77,8 +77,7 @@ def _write(path: Path, steps: int, seed: int, truth: Conservation, measured: dic
         "truth": truth._asdict(),
         "decoders": {name: kept._asdict() for name, kept in measured.items()},
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(dumps(numbers, indent=1) + "\n")
+    write_json(path, numbers)
 
 
 def _decode(transitions: Transitions, world: Walkers, config: DecodeConfig, seed: int) -> Decoded:

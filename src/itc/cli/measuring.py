@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from itc.decoding.config import DecodeConfig
     from itc.evaluate.records import Measure
     from itc.evaluate.truth import Trial
+    from itc.train.config import TrainConfig
 
 
 def measure_runs(
@@ -46,11 +47,9 @@ def measure_runs(
             with console.status(f"{path}: playing in new worlds …"):
                 trial = prepare(run, steps)
             console.print(f"{path} on {run.env.spec.name}: {trial.reading}", soft_wrap=True)
-            own, learned_with = run.config.decode_config, run.config.imagine.updates > 0
-            known = decoders or own in chosen.values() or own.solver == "sinkhorn" or not learned_with
-            with_own = chosen if known else chosen | {"as trained": own}
-            with console.status(f"{path}: measuring {', '.join(with_own)} …"):
-                found = list(measure(trial, with_own))
+            to_measure = chosen if decoders else with_own(chosen, run.config)
+            with console.status(f"{path}: measuring {', '.join(to_measure)} …"):
+                found = list(measure(trial, to_measure))
             write_measures(found, path / MEASURES / f"{what}.json")
             print("\n".join(table(found)))
             everything += [{"run": str(path)} | asdict(one) for one in found]
@@ -60,13 +59,22 @@ def measure_runs(
         sys.exit(f"itc: {problem}")
 
 
+def with_own(chosen: "dict[str, DecodeConfig]", config: "TrainConfig") -> "dict[str, DecodeConfig]":
+    """And the decoder that a run learned to act with, unless it is among them, or would take hours."""
+    own = config.decode_config
+    if own in chosen.values() or own.solver == "sinkhorn" or not config.imagine.updates:
+        return chosen
+    return chosen | {"as trained": own}
+
+
 def table(measures: "list[Measure]") -> list[str]:
     """A line for each decoder, a column for each measure; single steps, kinds of play and differences between decoders
     are left to the file."""
     from itc.evaluate.accuracy import MINUS
+    from itc.evaluate.hallucination import STEP
     from itc.evaluate.markdown import markdown
 
-    hidden = (" · step ", "creatures", MINUS)
+    hidden = (STEP, "creatures", MINUS)
     shown = [one for one in measures if not any(part in one.measure for part in hidden)]
     found = {(one.decoder, one.measure): f"{one.value:.4f}" for one in shown}
     decoders, names = (list(dict.fromkeys(part)) for part in zip(*found, strict=True))

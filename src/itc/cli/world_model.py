@@ -1,7 +1,6 @@
 """`itc world-model ENV`: learn a world model from somebody's play, and show what it dreams."""
 
 import dataclasses
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -75,12 +74,13 @@ def _measure(run: "Run") -> None:
     from jax import random
 
     from itc.evaluate.one_step import one_step_accuracy
+    from itc.train.run_folder import write_json
     from itc.viewer.dreams import HELD_OUT
 
     if not int(run.codebook.size):
         sys.exit("itc world-model: stopped before anything was learned; the same command goes on")
     accuracy = one_step_accuracy(run.env, run.world_model, run.codebook, random.key(run.seed + HELD_OUT))
-    (run.path / "accuracy.json").write_text(json.dumps(accuracy._asdict(), indent=1) + "\n")
+    write_json(run.path / "accuracy.json", accuracy._asdict())
     said = f"On new worlds, one step ahead: {accuracy.tokens:.2%} of tokens, {accuracy.frames:.1%} of frames right"
     if accuracy.settled is not None:
         said += f"; {accuracy.settled:.2%} of the tokens that were certain"

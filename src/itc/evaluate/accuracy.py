@@ -11,7 +11,16 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int, Int16, Int32
 
-from itc.evaluate.following import HEADINGS, Followed, follow, headings, shifted, view_motion, without_player
+from itc.evaluate.following import (
+    HEADINGS,
+    Followed,
+    follow,
+    ground_before,
+    headings,
+    shifted,
+    view_motion,
+    without_player,
+)
 from itc.evaluate.records import Measure, ratio
 from itc.evaluate.scenes import CREATURE, Eyes, Scene
 from itc.types import EnvSpec
@@ -81,17 +90,16 @@ def expect(
     was, real = eyes(before), eyes(after)
     motion = view_motion(spec, was, real, headings(spec, actions))
     everywhere = np.ones(was.kinds.shape, bool)
-    ground = without_player(everywhere, spec, np.zeros_like(motion))
-    was_ground = shifted(np.where(ground, was.kinds, CREATURE).astype(was.kinds.dtype), motion, CREATURE)
-    kinds = np.where(real.kinds == CREATURE, was_ground, real.kinds)
-    kinds = np.where((was_ground == CREATURE) & shifted(everywhere, motion, False), np.int16(CREATURE), kinds)
-    players = ~without_player(everywhere, spec, np.zeros_like(motion))
+    seen = shifted(everywhere, motion, False)
+    ground = ground_before(was, spec, motion)
+    kinds = np.where((real.kinds == CREATURE) | ((ground == CREATURE) & seen), ground, real.kinds)
+    elsewhere = without_player(everywhere, spec, np.zeros_like(motion))
     return Expected(
         was=was,
         motion=motion,
         tokens=after,
-        kinds=np.where(players, real.kinds, kinds),
-        seen=shifted(everywhere, motion, False),
+        kinds=np.where(elsewhere, kinds, real.kinds),
+        seen=seen,
         truly=follow(was, real, motion, eyes.stride),
         attacked=_attacked(spec, actions, motion),
     )

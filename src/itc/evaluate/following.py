@@ -77,6 +77,13 @@ def shifted(
     return np.where(known, moved, np.asarray(outside, cells.dtype))
 
 
+def ground_before(before: Scene, spec: EnvSpec, motion: Int[np.ndarray, "f 2"]) -> Int16[np.ndarray, "f h w"]:
+    """The ground of an earlier frame at its places in a later one; CREATURE where somebody stood, the player included,
+    or where nothing was in view."""
+    free = without_player(before.kinds != CREATURE, spec, np.zeros_like(motion))
+    return shifted(np.where(free, before.kinds, np.int16(CREATURE)), motion, CREATURE)
+
+
 def without_player(
     cells: Bool[np.ndarray, "f h w"], spec: EnvSpec, motion: Int[np.ndarray, "f 2"]
 ) -> Bool[np.ndarray, "f h w"]:

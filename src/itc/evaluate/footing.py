@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from itc.decoding.edges import grid_edges
-from itc.evaluate.following import headings, shifted, view_motion, without_player
+from itc.evaluate.following import ground_before, headings, shifted, view_motion
 from itc.evaluate.recording import Recording
 from itc.evaluate.scenes import CREATURE, Eyes, Scene
 from itc.types import EnvSpec
@@ -19,8 +19,7 @@ def walkable_ground(eyes: Eyes, spec: EnvSpec, recording: Recording) -> Bool[np.
     scene, same = eyes.truth(recording), recording.same_episode
     before, after = (Scene(*(part[:, cut][same] for part in scene)) for cut in (slice(None, -1), slice(1, None)))
     motion = view_motion(spec, before, after, headings(spec, recording.actions[same]))
-    free = without_player(before.kinds != CREATURE, spec, np.zeros_like(motion))
-    ground = shifted(np.where(free, before.kinds, np.int16(CREATURE)), motion, CREATURE)
+    ground = ground_before(before, spec, motion)
     edges = grid_edges(ground.shape[1:], eyes.stride)
     kinds, classes = int(scene.kinds.max()) + 1, before.creatures.shape[1]
     walkable = np.ones((classes, kinds), bool)

@@ -18,6 +18,7 @@ from itc.evaluate.scenes import CREATURE, Eyes, Scene
 from itc.types import EnvSpec
 
 SIMULATOR = "simulator"
+STEP = " · step "  # between what was measured and after how many steps of a dream
 
 
 class Happenings(NamedTuple):
@@ -106,7 +107,7 @@ def _changes(spec: EnvSpec, before: Scene, after: Scene, motion: Int[np.ndarray,
 
 def hallucination(decoder: str, seen: Happenings, real: Happenings, by_step: bool = True) -> Iterator[Measure]:
     """Rates over all steps, then by step; `real` is what happened in truth under the same actions."""
-    single = [(slice(step, step + 1), f" · step {step + 1}") for step in range(seen.counted.shape[1] if by_step else 0)]
+    single = [(slice(step, step + 1), f"{STEP}{step + 1}") for step in range(seen.counted.shape[1] if by_step else 0)]
     for steps, suffix in ((slice(None), ""), *single):
         for name, counted, of in _rates(seen, real, steps):
             measure = ratio(decoder, name + suffix, counted, of, seen.lane)

@@ -18,7 +18,6 @@ from itc.train.run_folder import VERSIONS, RunError, RunFolder
 EVALUATED = dict.fromkeys(
     ("return", "random_return", "length", "episodes", "interactions", "return_percent", "score"), float
 ) | {"return_interval": list, "success_rates": dict}
-STEP = " · step "  # between what was measured and after how many steps of a dream
 
 Measures = dict[tuple[str, str], Estimate]  # by decoder and measure
 

@@ -6,14 +6,14 @@ from typing import Any
 
 from itc.decoding.config import PRESETS
 from itc.evaluate.accuracy import MINUS
-from itc.evaluate.hallucination import SIMULATOR
+from itc.evaluate.hallucination import SIMULATOR, STEP
 from itc.viewer.report import theirs
 from itc.viewer.report.colours import decoder_colour
 from itc.viewer.report.figures import figure, percent
 from itc.viewer.report.line_chart import Line, line_chart
 from itc.viewer.report.markup import Markup, element
 from itc.viewer.report.over_seeds import mean_over_seeds
-from itc.viewer.report.reading import STEP, Group, Measures
+from itc.viewer.report.reading import Group, Measures
 from itc.viewer.report.section import Section, command, missing, prose
 from itc.viewer.report.tables import papers, row, table, with_interval
 
