@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax import Array, random
 from jaxtyping import Float32, UInt8
 
-from itc.layers import Normalise
-from itc.policies.layers import ACTIVATIONS, Conv3x3, max_pool
+from itc.layers import Conv3x3, Normalise
+from itc.policies.layers import ACTIVATIONS, conv3x3, max_pool
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Residual(eqx.Module):
     config: EncoderConfig = eqx.field(static=True)
 
     def __init__(self, key: Array, channels: int, config: EncoderConfig):
-        self.norm, self.conv, self.config = Normalise(channels, config.axes), Conv3x3(key, channels, channels), config
+        self.norm, self.conv, self.config = Normalise(channels, config.axes), conv3x3(key, channels, channels), config
 
     def __call__(self, x: Float32[Array, "b h w c"]) -> Float32[Array, "b h w c"]:
         return x + self.conv(self.norm(ACTIVATIONS[self.config.activation](x)))
@@ -53,7 +53,7 @@ class Block(eqx.Module):
 
     def __init__(self, key: Array, inputs: int, outputs: int, config: EncoderConfig):
         keys = random.split(key, 3)
-        self.norm, self.conv = Normalise(inputs, config.axes), Conv3x3(keys[0], inputs, outputs)
+        self.norm, self.conv = Normalise(inputs, config.axes), conv3x3(keys[0], inputs, outputs)
         self.residuals = tuple(Residual(residual_key, outputs, config) for residual_key in keys[1:])
 
     def __call__(self, x: Float32[Array, "b h w i"]) -> Float32[Array, "b h2 w2 o"]:

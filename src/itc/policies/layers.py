@@ -6,10 +6,10 @@ from functools import reduce
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax import Array, lax, random
+from jax import Array, random
 from jaxtyping import Bool, Float32
 
-from itc.layers import Linear
+from itc.layers import Conv3x3, Linear
 
 # Named so that a configuration can choose.
 ACTIVATIONS: dict[str, Callable] = {"relu": jax.nn.relu, "swish": jax.nn.swish}
@@ -20,32 +20,9 @@ def dense(key: Array, inputs: int, outputs: int, scale: float) -> Linear:
     return Linear(jax.nn.initializers.orthogonal(scale)(key, (inputs, outputs), jnp.float32))
 
 
-class Conv3x3(eqx.Module):
-    """A 3×3 convolution that keeps height and width."""
-
-    weight: Float32[Array, "3 3 i o"]
-    bias: Float32[Array, " o"]
-
-    def __init__(self, key: Array, inputs: int, outputs: int):
-        self.weight = random.normal(key, (3, 3, inputs, outputs)) * (9 * inputs) ** -0.5
-        self.bias = jnp.zeros(outputs)
-
-    def __call__(self, x: Float32[Array, "b h w i"]) -> Float32[Array, "b h w o"]:
-        convolve = convolve_by_product if jax.default_backend() == "cpu" else convolve_by_library
-        return convolve(x, self.weight) + self.bias[None, None, None]
-
-
-def convolve_by_library(x: Float32[Array, "b h w i"], weight: Float32[Array, "3 3 i o"]) -> Float32[Array, "b h w o"]:
-    return lax.conv_general_dilated(x, weight, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
-
-
-def convolve_by_product(x: Float32[Array, "b h w i"], weight: Float32[Array, "3 3 i o"]) -> Float32[Array, "b h w o"]:
-    """Neighbourhoods side by side, times a matrix. On a CPU, XLA's own convolutions are 10 to 50 times slower than
-    this as soon as their gradient stands inside a loop."""
-    _, h, w, _ = x.shape
-    padded = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
-    neighbours = [padded[:, row : row + h, column : column + w] for row in range(3) for column in range(3)]
-    return jnp.concatenate(neighbours, axis=-1) @ weight.reshape(-1, weight.shape[-1])
+def conv3x3(key: Array, inputs: int, outputs: int) -> Conv3x3:
+    """A convolution of small random weights."""
+    return Conv3x3(random.normal(key, (3, 3, inputs, outputs)) * (9 * inputs) ** -0.5)
 
 
 def max_pool(x: Float32[Array, "b h w c"]) -> Float32[Array, "b h2 w2 c"]:
