@@ -88,7 +88,7 @@ def test_adding_and_sampling_at_the_papers_size_copy_no_buffer():
     """As compiled: the buffer that comes in is the one that goes out, and hardly any other memory is asked for."""
     replay = jax.eval_shape(lambda: empty_replay(CRAFTAX_STEP))
     steps = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((48, 96, *leaf.shape), leaf.dtype), CRAFTAX_STEP)
-    adding = replay_module._add.lower(replay, steps).compile().memory_analysis()
+    adding = replay_module._add.lower(replay, steps, jnp.int32(96)).compile().memory_analysis()
     assert adding.alias_size_in_bytes >= replay.nbytes
     assert adding.temp_size_in_bytes < 1e6
     key = jax.eval_shape(lambda: random.key(0))

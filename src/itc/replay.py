@@ -56,13 +56,17 @@ class Replay(NamedTuple):
         return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self))
 
 
-def add(replay: Replay, steps: PyTree[Any]) -> Replay:
+def add(replay: Replay, steps: PyTree[Any], count: int | None = None) -> Replay:
     """Append t steps to every lane; every leaf of `steps` is (lanes, t, …). The oldest make room.
+
+    With a count, only so many of them: then whatever their number, there is one shape to compile for.
 
     The buffer handed in is written in place and must not be used again. Inside a `jit` of your own, donate it there.
     """
-    _check_steps(replay, steps)
-    return _add(replay, steps)
+    time = _check_steps(replay, steps)
+    if count is not None and not 0 <= count <= time:
+        raise ValueError(f"count must be in 0..{time}, the steps that are given, got {count}")
+    return _add(replay, steps, jnp.int32(time if count is None else count))
 
 
 def sample(replay: Replay, key: Array, batch: int, length: int) -> PyTree[Array]:
@@ -81,9 +85,7 @@ def can_sample(replay: Replay, length: int) -> Bool[Array, ""]:
 
 
 @partial(jax.jit, donate_argnames="replay")
-def _add(replay: Replay, steps: PyTree[Array]) -> Replay:
-    time = jax.tree.leaves(steps)[0].shape[1]
-
+def _add(replay: Replay, steps: PyTree[Array], time: Int32[Array, ""]) -> Replay:
     # Step by step: each is a copy into a known place, wherever the ring ends. (A scatter would do it in one
     # operation, element by element.)
     def write(step, stored):
@@ -114,7 +116,8 @@ def _sample(replay: Replay, key: Array, batch: int, length: int) -> PyTree[Array
     return jax.tree.map(lambda leaf: leaf[lane[:, None], slot], replay.steps)
 
 
-def _check_steps(replay: Replay, steps: PyTree[Any]) -> None:
+def _check_steps(replay: Replay, steps: PyTree[Any]) -> int:
+    """How many there are per lane."""
     stored_tree, given_tree = jax.tree.structure(replay.steps), jax.tree.structure(steps)
     if given_tree != stored_tree:
         raise ValueError(f"steps must have the structure {stored_tree}, got {given_tree}")
@@ -131,6 +134,7 @@ def _check_steps(replay: Replay, steps: PyTree[Any]) -> None:
     time = times.pop()
     if not 1 <= time <= replay.slots:
         raise ValueError(f"steps must hold 1..{replay.slots} steps per lane, as many as fit, got {time}")
+    return time
 
 
 def _check_window(replay: Replay, batch: int, length: int) -> None:

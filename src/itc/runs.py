@@ -1,24 +1,22 @@
 """A finished or running training run, as a value: its policy, its world model, its dreams."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import jax
 from jax import Array
 
 from itc.decoding.config import PRESETS, DecodeConfig
 from itc.envs.base import Environment
 from itc.envs.registry import make
-from itc.policies.conv_gru import ActorCritic
-from itc.tokenizers import patches
+from itc.envs.rollout import Player
 from itc.train import checkpoint
+from itc.train.agent import Agent
+from itc.train.agents import agent_of
 from itc.train.config import TrainConfig
-from itc.train.imagine import WorldModelEnv
+from itc.train.imagine import DreamWorld
 from itc.train.run_folder import RunError, RunFolder
-from itc.train.state import TrainState, shape_of_state
-from itc.train.work import dream_of_play
 from itc.types import Rollout
-from itc.world_models.gpt import WorldModel
 
 
 @dataclass(frozen=True)
@@ -30,39 +28,47 @@ class Run:
     seed: int
     config: TrainConfig
     env: Environment
-    state: TrainState
+    state: Any  # the agent's own kind of `TrainState`
 
     @property
-    def policy(self) -> ActorCritic:
-        return self.state.policy.network
+    def agent(self) -> Agent:
+        return agent_of(self.config)
 
     @property
-    def world_model(self) -> WorldModel:
+    def policy(self) -> Player:
+        """What it learned to do, as it is evaluated."""
+        return self.agent.player(self.state, self.config)
+
+    @property
+    def world_model(self) -> Any:
         return self.state.world_model.model
 
     @property
-    def codebook(self) -> patches.Codebook:
-        return self.state.codebook
+    def codes(self) -> int:
+        """How many are in use; 0 while nothing has learned to see."""
+        return self.agent.codes(self.state)
 
-    def world(self, decoder: str | DecodeConfig | None = None) -> WorldModelEnv:
+    @property
+    def interactions(self) -> int:
+        """With the real game, so far; an iteration under way has had its own."""
+        under_way = int(self.state.part) > 0
+        return self.config.interactions_after(int(self.state.iteration) + under_way)
+
+    def world(self, decoder: str | DecodeConfig | None = None) -> DreamWorld:
         """The learned world, playable like an environment; the run's own decoder by default."""
         config = self.config.decode_config if decoder is None else decoder
         if isinstance(config, str):
             if config not in PRESETS:
                 raise ValueError(f"unknown decoder {config!r}; known: {', '.join(PRESETS)}")
             config = PRESETS[config]
-        return WorldModelEnv(self.world_model, self.codebook, self.env.spec, config, self.codebook.bucket)
+        return self.agent.world(self.state, self.env, self.config, config)
 
     def imagine(
         self, key: Array, lanes: int = 1, steps: int | None = None, decoder: str | DecodeConfig | None = None
     ) -> Rollout:
         """Dreams of the policy at play, from moments out of the replay memory."""
-        steps = self.config.imagine.steps if steps is None else steps
-        config = replace(self.config.imagine, lanes=lanes, steps=steps)
-        return _dream(self.world(decoder), self.policy, self.state.memory, key, config).rollout
-
-
-_dream = jax.jit(dream_of_play, static_argnums=4)
+        steps = self.config.dream_steps if steps is None else steps
+        return self.agent.dream(self.state, self.world(decoder), self.config, key, lanes, steps)
 
 
 def load(path: str | Path) -> Run:
@@ -70,7 +76,7 @@ def load(path: str | Path) -> Run:
     folder = RunFolder(Path(path))
     config, preset, seed = folder.read_config()
     env = make(config.env)
-    found = checkpoint.restore(folder.checkpoints, shape_of_state(env, config))
+    found = checkpoint.restore(folder.checkpoints, agent_of(config).shape_of_state(env, config))
     if found is None:
         raise RunError(f"{folder.path} has no checkpoint yet")
     return Run(folder.path, preset, seed, config, env, found.state)

@@ -46,7 +46,7 @@ class EnvSpec:
         np.ndarray, "h w"
     ]  # where a token may come from the previous frame; elsewhere it is always generated
     reward_range: tuple[float, float]  # no step's reward lies outside
-    return_scale: float  # an episode's return that counts as 100 %
+    return_scale: float | None  # an episode's return that counts as 100 %; None where nothing does
     entities: tuple[str, ...]  # what `Environment.entities` speaks of, by index; 0 is "none"
     achievements: tuple[str, ...] = ()
     copyable_with_rim: Bool[np.ndarray, "h w"] | None = None  # the same for decoders that copy to the rim of a view

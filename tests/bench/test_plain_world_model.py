@@ -5,7 +5,7 @@ import numpy as np
 from jax import random
 
 from itc.bench.world_model import plain_loss
-from itc.train.learn_world_model import Experience
+from itc.train.patch_agent.learn_world_model import Experience
 from itc.world_models.gpt import WorldModel, WorldModelConfig
 from itc.world_models.losses import world_model_loss
 

@@ -4,6 +4,9 @@ import pytest
 from PIL import Image
 from test_cli import assert_refused, run
 
+from itc.presets import find
+from itc.train.run_folder import RunFolder
+
 
 def test_all_tables_and_figures_are_listed():
     said = run("reproduce").stdout
@@ -23,6 +26,38 @@ def test_a_table_is_told_with_commands_seeds_needs_the_papers_numbers_and_what_w
         "interactions 73,728 (1,000,000)",
     ):
         assert words in said
+
+
+def test_atari_is_told_agent_by_agent_and_in_every_definition():
+    lines = run("reproduce", "atari").stdout.splitlines()
+    headings = [line for line in lines if line.startswith("# ")]
+    assert len(headings) == 4 + 2, "one for each agent, and two to compare"
+    assert sum(line.startswith("itc sweep atari/") for line in lines) == 4 * 26
+    said = " ".join(" ".join(lines).split())
+    for words in (
+        "5 seeds of each agent, 520 runs",
+        "11 h at 20 TFLOP/s",
+        "itc sweep atari/up_n_down/itc-released --train --grid seed=0,1,2,3,4",
+        "| IQM, as printed | 0.487 | 0.561 | 0.641 | 0.990 | 1.092 |",
+        "| middle half of game means, from the 26 rows | 0.568 | 0.582 | 0.668 | 1.048 | 1.092 |",
+        "only against that a difference is the decoder's",
+        "evaluation episodes 2 (104)",
+    ):
+        assert words in said
+
+
+def test_runs_of_atari_are_put_beside_the_paper(tmp_path):
+    for game in ("pong", "breakout"):
+        folder = RunFolder(tmp_path / game)
+        folder.write_config(find(f"atari/{game}/quick").config, f"atari/{game}/quick", 0)
+        folder.write_evaluation({"environment": f"atari/{game}", "interactions": 2000, "episodes": 1, "return": 0.0})
+    runs = [str(tmp_path / game) for game in ("pong", "breakout")]
+    together = " ".join(run("reproduce", "atari", "--runs", *runs).stdout.split())
+    assert "| games | 2 of 26: pong, breakout |" in together
+    assert "| IQM, as printed |" in together
+    alone = " ".join(run("reproduce", "atari-games", "--runs", *runs).stdout.split())
+    assert "| atari/pong/quick | atari/pong, 2,000 interactions, 1 seed | 0 | 0.586402 |" in alone
+    assert "| Pong | -20.7 | 14.6 |" in alone
 
 
 def test_the_mask_is_drawn_where_asked(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from test_cli import ITC, assert_refused, run
 from test_train import TINY
 
-from itc.cli.sweep_training import is_done, option, plan, table
+from itc.cli.sweep_training import episodes_of, is_done, option, plan, table
 from itc.evaluate.grid import points, read_grid
 from itc.presets.creatures import QUICK
 from itc.train.run_folder import RunError
@@ -101,6 +101,16 @@ def test_a_run_is_done_when_it_was_evaluated_at_its_end(tmp_path):
     assert planned(tmp_path, "decoder=paper") == [asked]
 
 
+@pytest.mark.parametrize(("preset", "usual"), [("creatures/quick", 1000), ("atari/pong/quick", 104)])
+def test_unless_it_is_said_evaluations_are_as_long_as_the_papers(tmp_path, preset, usual):
+    (asked,) = planned(tmp_path, "seed=0", preset=preset)
+    assert (episodes_of(asked, None), episodes_of(asked, 3)) == (usual, 3)
+    finished(asked, episodes=usual - 1)
+    assert not is_done(asked, episodes=None)
+    finished(asked, episodes=usual)
+    assert is_done(asked, episodes=None)
+
+
 def test_a_run_somebody_looked_at_half_way_or_that_shall_go_on_is_not_done(tmp_path):
     (asked,) = planned(tmp_path, "seed=0")
     finished(asked)
@@ -133,6 +143,7 @@ def test_what_never_got_to_a_checkpoint_is_in_nobodys_way(tmp_path):
 @pytest.mark.parametrize(("arguments", "words"), [
     (("creatures/quick", "--grid", "seed=0"), "--train"),
     (("creatures/quick", "--train", "--grid", "seed=0", "--jobs", "0"), "jobs must be at least 1"),
+    (("creatures/quick", "--train", "--grid", "seed=0", "--episodes", "0"), "episodes must be at least 1"),
     (("creatures/quick", "--train", "--grid", "seed"), "NAME=VALUE"),
     (("no-such-preset", "--train", "--grid", "seed=0"), "no-such-preset"),
     (("creatures/quick", "--train", "--grid", "colour=red"), "--colour"),

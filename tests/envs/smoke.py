@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import random
 
+from itc.envs.atari import SKIP, AtariState
 from itc.envs.base import FIRST_ENTITY, Environment, Step
 
 LANES = 4
@@ -24,7 +25,7 @@ class Played:
     first_frame: np.ndarray
     actions: np.ndarray
     steps: Step  # stacked
-    entities: np.ndarray  # after each step
+    entities: np.ndarray | None  # after each step, where the environment knows them
     states: list[Any]  # after each step
     compilations: int
 
@@ -36,21 +37,35 @@ def play(env: Environment, seed: int = 0, steps: int = STEPS) -> Played:
     start = state = aged(env, state)
     actions = random.randint(action_key, (steps, LANES), 0, env.spec.num_actions)
     states, results, entities = [], [], []
-    before = env.step._cache_size()
+    before = compilations(env)
     for action in actions:
         state, step = env.step(state, action)
         states.append(state)
         results.append(step)
-        entities.append(env.entities(state))
+        if knows_entities(env):
+            entities.append(env.entities(state))
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *results)
     return Played(
-        env, start, np.asarray(first_frame), np.asarray(actions), stacked, np.stack(entities), states,
-        env.step._cache_size() - before,
+        env, start, np.asarray(first_frame), np.asarray(actions), stacked,
+        np.stack(entities) if entities else None, states, compilations(env) - before,
     )  # fmt: skip
+
+
+def knows_entities(env: Environment) -> bool:
+    return env.spec.entities != ("none",)
+
+
+def compilations(env: Environment) -> int:
+    """How often its step was compiled, if it can be."""
+    return env.step._cache_size() if env.pure else 0
 
 
 def aged(env: Environment, state: Any) -> Any:
     """The same state, one lane of it almost at the time limit."""
+    if isinstance(state, AtariState):
+        frames = np.array(state.frames)
+        frames[AGED] = env.rules.most_frames - SKIP * (CUT_OFF + 1)
+        return state._replace(frames=frames)
     field = "timestep" if hasattr(state.world, "timestep") else "time"
     time = getattr(state.world, field).at[AGED].set(env.spec.episode_length - CUT_OFF - 1)
     return state._replace(world=replace(state.world, **{field: time}))
@@ -67,7 +82,8 @@ def check(played: Played) -> None:
     check_ranges(played)
     check_ends(played)
     check_types_stay(played)
-    check_tiles(played)
+    if knows_entities(played.env):
+        check_tiles(played)
 
 
 def check_shapes(played: Played) -> None:
@@ -80,8 +96,12 @@ def check_shapes(played: Played) -> None:
     assert steps.reward.dtype == np.float32
     assert steps.terminated.dtype == steps.truncated.dtype == steps.achievements.dtype == bool
     assert steps.achievements.shape == (time, LANES, len(spec.achievements))
-    assert played.entities.shape == (time, LANES, *spec.grid)
-    assert played.entities.dtype == np.int8
+    if played.entities is not None:
+        assert played.entities.shape == (time, LANES, *spec.grid)
+        assert played.entities.dtype == np.int8
+    promised, (state, frame) = played.env.shapes(LANES), (played.start, played.first_frame)
+    types = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), promised)
+    assert types == jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), (state, frame))
 
 
 def check_ranges(played: Played) -> None:
@@ -91,9 +111,10 @@ def check_ranges(played: Played) -> None:
     low, high = spec.reward_range
     assert (steps.reward >= low - 1e-6).all()
     assert (steps.reward <= high + 1e-6).all()
-    assert played.entities.min() >= 0
-    assert played.entities.max() < len(spec.entities)
-    assert (played.entities > 0).any(), "nobody there"
+    if played.entities is not None:
+        assert played.entities.min() >= 0
+        assert played.entities.max() < len(spec.entities)
+        assert (played.entities > 0).any(), "nobody there"
 
 
 def check_tiles(played: Played) -> None:
@@ -127,6 +148,17 @@ def check_ends(played: Played) -> None:
     episode_began = np.concatenate([np.zeros_like(ended[:1]), ended[:-1]])
     kept = steps.achievements | ~before | episode_began[..., None]
     assert kept.all(), "an achievement was lost within an episode"
+    check_clock(played, ended)
+
+
+def check_clock(played: Played, ended: np.ndarray) -> None:
+    """It starts again where an episode ended, and nowhere else."""
+    if isinstance(played.start, AtariState):
+        frames = np.stack([state.frames for state in (played.start, *played.states)])
+        again = np.diff(frames, axis=0) < 0
+        assert again[played.steps.truncated].all(), "no new game where the clock ended one"
+        assert not again[~ended].any(), "a new game where no episode ended"
+        return
     for time, state in enumerate(played.states):
         clock = np.asarray(state.world.timestep if hasattr(state.world, "timestep") else state.world.time)
         assert (clock[ended[time]] == 0).all(), "no new world where an episode ended"
@@ -143,7 +175,8 @@ def check_types_stay(played: Played) -> None:
 def check_same_again(first: Played, again: Played) -> None:
     """The same keys and actions give the same episode, to the last bit."""
     jax.tree.map(np.testing.assert_array_equal, first.steps, again.steps)
-    np.testing.assert_array_equal(first.entities, again.entities)
+    if first.entities is not None:
+        np.testing.assert_array_equal(first.entities, again.entities)
 
 
 def check_resumes(played: Played) -> None:

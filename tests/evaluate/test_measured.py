@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from itc.evaluate.measured import in_evaluation, in_time, in_training, over_seeds
+from itc.evaluate.measured import in_evaluation, in_time, in_training, over_games, over_seeds
 from itc.presets import find
 from itc.train.run_folder import RunError, RunFolder
 from itc.viewer.curves import draw_returns
@@ -71,6 +71,62 @@ def test_an_evaluation_is_read_from_its_file_and_missed_by_name(tmp_path):
     record = {"environment": "minatar/breakout", "interactions": 110_592, "return": 5.8}
     (tmp_path / "evaluation.json").write_text(json.dumps(record))
     assert in_evaluation(folder) == {("minatar/breakout, 110,592 interactions", "return"): 5.8}
+
+
+def atari_run(path, game, mean_return, seed=0, preset="quick", **changes):
+    """A run of Atari that was evaluated."""
+    name = f"atari/{game}/{preset}"
+    folder = RunFolder(path)
+    folder.write_config(replace(find(name).config, **changes), name, seed)
+    record = {"environment": f"atari/{game}", "interactions": 2000, "episodes": 2, "return": mean_return}
+    folder.write_evaluation(record)
+    return path
+
+
+def cells(lines):
+    header, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    return header, {row[0]: row[1:] for row in rows}
+
+
+def test_on_atari_a_return_stands_beside_the_score_of_a_person(tmp_path):
+    found = in_evaluation(RunFolder(atari_run(tmp_path, "up_n_down", 11693.2)))
+    setting = "atari/up_n_down, 2,000 interactions"
+    assert found == {(setting, "return"): 11693.2, (setting, "human-normalised"): 1.0}
+
+
+def test_all_games_are_taken_together_by_method_and_it_is_said_over_how_many(tmp_path):
+    half, twice = {"pong": -3.05, "breakout": 16.1}, {"pong": 49.9, "breakout": 59.3}
+    runs = [
+        atari_run(tmp_path / f"{decoder}-{game}-{seed}", game, value, seed, decoder=decoder)
+        for decoder, values in (("sample", half), ("paper-atari", twice))
+        for game, value in values.items()
+        for seed in range(2 if game == "pong" else 1)
+    ]
+    header, rows = cells(over_games(runs))
+    assert header == ["human-normalised", "decoder sample", "decoder paper-atari"]
+    assert rows["games"][0] == "2 of 26: pong, breakout"
+    assert rows["seeds of each"][0] == "1, more of some left out"
+    assert (rows["interactions"], rows["episodes of each run"]) == (["2,000"] * 2, ["2"] * 2)
+    assert rows["mean"] == rows["IQM of all runs"] == rows["middle half of game means"] == ["0.500", "2.000"]
+    assert rows["optimality gap of all runs"] == ["0.500", "0.000"]
+    assert rows["superhuman games"] == ["0", "2"]
+
+
+def test_several_seeds_give_an_interval(tmp_path):
+    runs = [atari_run(tmp_path / str(seed), "pong", 14.6 * seed, seed) for seed in range(3)]
+    header, rows = cells(over_games([*runs, runs[0]]))
+    assert (header[1], rows["seeds of each"]) == ("quick", ["3"])
+    value, low, high = rows["mean"][0].replace("(", "").replace(" …", "").replace(")", "").split()
+    assert float(low) < float(value) < float(high)
+
+
+def test_games_without_a_persons_score_cannot_be_taken_together(tmp_path):
+    run = run_folder(tmp_path, iterations=1)
+    with pytest.raises(RunError, match="itc evaluate"):
+        over_games([tmp_path])
+    run.write_evaluation({"environment": "minatar/breakout", "interactions": 1, "return": 5.8})
+    with pytest.raises(RunError, match="was evaluated on minatar/breakout, where nobody knows a person's return"):
+        over_games([tmp_path])
 
 
 @pytest.mark.parametrize(("read", "words"), [(in_training, "finished an episode"), (in_time, "dreamed")])

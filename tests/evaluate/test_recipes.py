@@ -9,16 +9,19 @@ import pytest
 import tyro
 from test_side_by_side import assert_sigterm_takes_along
 
+from itc import published
 from itc.cli import app, sweep_training
-from itc.cli.train import TrainArguments
-from itc.evaluate import published
+from itc.cli.train import read_arguments
+from itc.envs.atari import GAMES
 from itc.evaluate.reproduce import RECIPES
 from itc.evaluate.reproduce.commands import points_of, run_folders
 from itc.evaluate.reproduce.recipe import Step, reductions
 from itc.evaluate.reproduce.run import run_in_order
 from itc.presets import find
 
-SEEDS = {"craftax-classic": 10, "ablation": 10, "accuracy": 10, "time": 10, "ot-sweep": 10, "craftax": 5, "minatar": 10}
+SEEDS = {"craftax-classic": 10, "ablation": 10, "accuracy": 10, "time": 10, "ot-sweep": 10, "craftax": 5, "minatar": 10,
+         "atari": 5, "atari-games": 5}  # fmt: skip
+PAPERS_TABLE = {"atari-games": "atari"}  # where it is not called the same
 FIGURES = ("figure-correspondence", "figure-mask", "figure-returns", "figure-filmstrip")
 STEPS = [
     pytest.param(step, id=f"{name}-{size}-{number}")
@@ -55,9 +58,7 @@ def check_training(preset, point):
     if point["seed"] != "0":
         return
     words = [word for name, value in point.items() for word in sweep_training.option(name, value)]
-    defaults = TrainArguments(preset=preset, config=find(preset).config)
-    chosen = tyro.cli(TrainArguments, args=[preset, *words], default=defaults)
-    assert chosen.preset == preset
+    assert read_arguments([preset, *words]).preset == preset
 
 
 def test_every_table_and_figure_is_there():
@@ -77,11 +78,43 @@ def test_every_agent_of_a_table_is_trained_with_as_many_seeds_as_in_the_paper(na
 @pytest.mark.parametrize("name", SEEDS)
 def test_every_table_shows_the_papers_numbers_and_what_is_reduced(name):
     recipe = RECIPES[name]
-    assert recipe.published[0] == name
+    assert recipe.published[0] == PAPERS_TABLE.get(name, name)
     assert all(published.rows(table) for table in recipe.published)
     said = " ".join(reductions(recipe, 1))
     assert f"seeds 1 ({recipe.seeds})" in said
-    assert "(1,000,000)" in said
+    assert ("epochs 12 (600)" if name.startswith("atari") else "(1,000,000)") in said
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_evaluations_are_as_long_as_in_the_paper_unless_it_is_said(name):
+    """At the paper's size the number is left to the environment, and here it is the one that the reductions name."""
+    recipe = RECIPES[name]
+    full = [step.words for step in recipe.full if step.words[0] == "sweep"]
+    assert all("--episodes" not in words for words in full)
+    assert read(app.sweep, full[0][1:])["episodes"] is None
+    here = [step.words for step in recipe.here(Path("out"), 1) if step.words[0] == "sweep"]
+    played = {int(words[words.index("--episodes") + 1]) for words in here}
+    paper = 104 if name.startswith("atari") else 1000
+    (episodes,) = played
+    assert f"evaluation episodes {episodes} ({paper:,})" in reductions(recipe, 1)
+
+
+def test_atari_is_every_game_by_every_agent():
+    sweeps = [step for step in RECIPES["atari"].full if step.words[0] == "sweep"]
+    agents = ("simulus", "simulus-rope3d", "itc-released", "itc-paper")
+    assert [step.words[1] for step in sweeps] == [f"atari/{game}/{agent}" for agent in agents for game in GAMES]
+    assert len({step.about for step in sweeps}) == 4, "one heading for each agent"
+    assert len(set(run_folders(sweeps))) == 26 * 4 * 5
+    assert {step.words[1] for step in RECIPES["atari"].here(Path("out"), 1)} == {
+        "atari/pong/quick", "atari/breakout/quick",
+    }  # fmt: skip
+
+
+def test_the_stars_of_a_comparison_fit_the_runs_of_one_agent_each():
+    recipe = RECIPES["atari"]
+    patterns = recipe.full[-2].words[recipe.full[-2].words.index("--runs") + 1 :]
+    for run in run_folders(recipe.full):
+        assert sum(run.match(pattern) for pattern in patterns) == 1
 
 
 def test_the_small_agents_differ_from_their_preset_as_the_papers_do():
@@ -90,8 +123,7 @@ def test_the_small_agents_differ_from_their_preset_as_the_papers_do():
     for step in RECIPES["craftax-classic"].here(Path("out"), 1):
         (point,) = points_of(step)
         words = [word for name, value in point.items() for word in sweep_training.option(name, value)]
-        defaults = TrainArguments(config=find("craftax-classic/quick").config)
-        trained[step.about] = tyro.cli(TrainArguments, args=["p", *words], default=defaults).config
+        trained[step.about] = read_arguments(["craftax-classic/quick", *words]).config
     for small, name in zip(trained.values(), ("dedieu", "dedieu-tuned", "itc-paper"), strict=True):
         full, itc = find(f"craftax-classic/{name}").config, find("craftax-classic/itc-paper").config
         assert small.decoder == full.decoder
@@ -123,6 +155,7 @@ def test_tables_share_their_runs():
     runs = {name: set(run_folders(RECIPES[name].here(Path("out"), 2))) for name in SEEDS}
     assert runs["accuracy"] == runs["ablation"]
     assert runs["time"] == runs["craftax-classic"] & runs["ablation"]
+    assert runs["atari"] == runs["atari-games"]
 
 
 def test_steps_run_in_order_and_a_failure_stops_them(tmp_path):

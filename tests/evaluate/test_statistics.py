@@ -27,6 +27,16 @@ def test_a_person_counts_as_superhuman_and_runs_are_averaged_first():
     assert statistics.superhuman_tasks(scores) == 2
 
 
+def test_the_middle_half_of_task_means_is_not_the_iqm():
+    """Five tasks with means 0, 1, 2, 3, 100 keep 1, 2 and 3; the pooled runs of the middle ones lie further apart."""
+    means = np.array([0.0, 1.0, 2.0, 3.0, 100.0])
+    scores = np.stack([means, means])
+    scores[:, 4] = 0.0, 200.0  # same mean, other runs
+    assert statistics.iqm_of_task_means(scores) == 2.0
+    assert statistics.iqm(scores) == pytest.approx((1 + 1 + 2 + 2 + 3 + 0) / 6)
+    assert np.array_equal(statistics.task_means(scores), means[None])
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (1, 3), (1, 26), (5, 4), (10, 26), (3, 7)])
 def test_iqm_is_scipys_trimmed_mean(shape):
     scores = np.random.default_rng(0).normal(size=shape)
@@ -35,6 +45,7 @@ def test_iqm_is_scipys_trimmed_mean(shape):
 
 def test_normalised_scores():
     assert np.allclose(statistics.normalised(np.array([227.8, 7127.7]), 227.8, 7127.7), [0, 1])
+    assert statistics.normalised(np.array(7127.7), 227.8, 7127.7) == 1
 
 
 def test_probability_of_improvement_counts_ties_as_half_and_every_task_the_same():

@@ -9,7 +9,7 @@ from itc.envs.registry import make
 from itc.policies.conv_gru import ActorCritic, Judgement, PolicyConfig
 from itc.policies.encoders import EncoderConfig
 from itc.policies.losses import PPOConfig, ppo_loss
-from itc.train.learn_policy import Lessons, learn_policy, new_policy_state
+from itc.train.patch_agent.learn_policy import Lessons, learn_policy, new_policy_state
 
 CONFIG = PPOConfig(clip=0.2, value_coefficient=2.0)
 

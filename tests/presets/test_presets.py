@@ -8,9 +8,9 @@ import pytest
 from itc.decoding.config import PRESETS as DECODERS
 from itc.envs.registry import make
 from itc.presets import PRESETS, find
-from itc.train.config import CollectConfig, ImagineConfig, TrainConfig
+from itc.train.patch_agent.config import CollectConfig, ImagineConfig, PatchConfig
+from itc.train.patch_agent.state import shape_of_state
 from itc.train.run_folder import from_dict
-from itc.train.state import shape_of_state
 from itc.world_models.gpt import WorldModelConfig
 
 
@@ -35,7 +35,7 @@ def test_the_papers_schedule():
 
 
 def test_costs_and_solver_settings_can_be_given_instead_of_the_decoders_own():
-    config = TrainConfig(decoder="sinkhorn-table", wildcard_cost=0.6, sinkhorn_epsilon=1e-4, sinkhorn_iterations=100)
+    config = PatchConfig(decoder="sinkhorn-table", wildcard_cost=0.6, sinkhorn_epsilon=1e-4, sinkhorn_iterations=100)
     expected = dataclasses.replace(
         DECODERS["sinkhorn-table"], wildcard_cost=0.6, sinkhorn_epsilon=1e-4, sinkhorn_iterations=100
     )
@@ -49,7 +49,7 @@ def test_quick_reaches_imagination_by_its_third_iteration():
 
 def test_a_config_survives_json():
     config = find("minatar/breakout/quick").config
-    assert from_dict(TrainConfig, dataclasses.asdict(config)) == config
+    assert from_dict(PatchConfig, dataclasses.asdict(config)) == config
 
 
 @pytest.mark.parametrize(("changes", "words"), [
@@ -65,7 +65,7 @@ def test_a_config_survives_json():
 ])  # fmt: skip
 def test_impossible_settings_are_answered_with_a_sentence(changes, words):
     with pytest.raises(ValueError, match=words.replace(".", r"\.")):
-        TrainConfig(**changes)
+        PatchConfig(**changes)
 
 
 def test_unknown_presets_are_answered_with_near_ones():

@@ -9,12 +9,13 @@ from tiny import TINY
 
 import itc
 from itc.envs.registry import make
-from itc.envs.rollout import begin, random_policy, recorded_policy, rollout
+from itc.envs.rollout import RandomPolicy, begin, recorded_policy, rollout
 from itc.tokenizers import patches
-from itc.train.imagine import WorldModelEnv, imagine
-from itc.train.learn_world_model import learn_world_model
-from itc.train.state import new_train_state
-from itc.train.work import draw_experience, parts_of
+from itc.train.imagine import imagine
+from itc.train.patch_agent.dream_world import WorldModelEnv
+from itc.train.patch_agent.learn_world_model import learn_world_model
+from itc.train.patch_agent.state import new_train_state
+from itc.train.patch_agent.work import draw_experience, parts_of
 from itc.world_models.gpt import WorldModel, WorldModelConfig
 
 LANES, STEPS = 4, 5
@@ -30,7 +31,7 @@ def env():
 def real(env):
     state, frame = env.reset(random.key(0), LANES)
     play = jax.jit(rollout, static_argnums=(0, 2, 4))
-    return play(env, begin(state, frame), random_policy(env.spec.num_actions), random.key(1), STEPS + 1)[1]
+    return play(env, begin(state, frame), RandomPolicy(env.spec.num_actions), random.key(1), STEPS + 1)[1]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,9 @@ def dreamer(env, real):
     config = patches.PatchTokenizerConfig((4, 4, 3), codes=64)
     codebook = patches.update(patches.empty_codebook(config), real.frames.reshape(-1, *env.spec.frame_shape), config)
     model = WorldModel(random.key(2), env.spec.grid, env.spec.num_actions, SMALL)
-    return lambda preset: WorldModelEnv(model, codebook, env.spec, itc.PRESETS[preset], 64)
+    return lambda preset: WorldModelEnv(
+        model=model, codebook=codebook, spec=env.spec, decoder=itc.PRESETS[preset], bucket=64
+    )
 
 
 def dream_of(dreamer, real, preset, context=1, key=3):
@@ -95,9 +98,9 @@ def test_a_longer_context_is_the_same_as_stepping_through_it(dreamer, real):
 
 def test_dreams_too_long_for_the_context_are_refused(dreamer, real):
     with pytest.raises(ValueError, match=r"steps must be in 1\.\.6, what the model's context leaves room for, got 7"):
-        imagine(dreamer("sample"), random.key(0), real.frames[:, :1], real.actions[:, :0], random_policy(5), (), 7)
+        imagine(dreamer("sample"), random.key(0), real.frames[:, :1], real.actions[:, :0], RandomPolicy(5), (), 7)
     with pytest.raises(ValueError, match="actions must be one fewer than the 2 frames, got 0"):
-        imagine(dreamer("sample"), random.key(0), real.frames[:, :2], real.actions[:, :0], random_policy(5), (), 2)
+        imagine(dreamer("sample"), random.key(0), real.frames[:, :2], real.actions[:, :0], RandomPolicy(5), (), 2)
 
 
 def test_codes_the_model_has_not_met_are_not_dreamed_of(env):

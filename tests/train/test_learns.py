@@ -6,10 +6,11 @@ import pytest
 from jax import random
 
 from itc.envs.registry import make
-from itc.evaluate.returns import play_episodes
+from itc.envs.whole_episodes import play_episodes
+from itc.policies.conv_gru import SamplingPolicy
 from itc.presets import find
-from itc.train.state import new_train_state
-from itc.train.work import parts_of
+from itc.train.patch_agent.state import new_train_state
+from itc.train.patch_agent.work import parts_of
 
 QUICK = find("minatar/breakout/quick").config
 
@@ -20,7 +21,7 @@ def trained(config, iterations):
     for iteration in range(iterations):
         for index, part in enumerate(parts_of(env, config, iteration)):
             state, _ = part.do(state, random.fold_in(random.fold_in(state.key, iteration), index))
-    return env, state.policy.network
+    return env, SamplingPolicy(state.policy.network)
 
 
 def gain_over_chance(env, network, episodes=128):

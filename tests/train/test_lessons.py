@@ -9,11 +9,11 @@ from tiny import TINY
 
 from itc.envs.registry import make
 from itc.envs.rollout import begin
-from itc.policies.conv_gru import ActorCritic
+from itc.policies.conv_gru import ActorCritic, SamplingPolicy
 from itc.policies.returns import ReturnNormaliser
 from itc.train.collect import collect
-from itc.train.learn_policy import lessons_of, new_policy_state
-from itc.train.work import burn_in
+from itc.train.patch_agent.learn_policy import lessons_of, new_policy_state
+from itc.train.patch_agent.work import burn_in
 
 LANES, STEPS = 3, 6
 
@@ -45,7 +45,7 @@ def test_burn_in_forgets_where_episodes_start(env, network, released):
 def test_lessons_have_the_advantages_of_real_returns(env, network):
     world, frame = env.reset(random.key(2), LANES)
     start = begin(world, frame, network.empty_memory(LANES))
-    after, seen = collect(env, network, start, random.key(3), STEPS)
+    after, seen = collect(env, SamplingPolicy(network), start, random.key(3), STEPS)
     normaliser = ReturnNormaliser(jnp.float32(1.5), jnp.float32(1.0), jnp.float32(0.5))  # mean 3, spread 2
     state = new_policy_state(network, TINY.ppo)._replace(normaliser=normaliser)
     lessons = lessons_of(state, start.policy, seen, after, TINY.ppo, False)
@@ -68,7 +68,7 @@ def test_a_lesson_relearned_at_once_changes_no_probability(env, network):
     """Unrolling from the rollout's first memory gives the very probabilities the actions were chosen with."""
     world, frame = env.reset(random.key(2), LANES)
     start = begin(world, frame, network.empty_memory(LANES))
-    _, seen = collect(env, network, start, random.key(3), STEPS)
+    _, seen = collect(env, SamplingPolicy(network), start, random.key(3), STEPS)
     _, judgement = network.unroll(start.policy, seen.frames, seen.choice.first)
     chosen = jnp.take_along_axis(jax.nn.log_softmax(judgement.logits), seen.actions[..., None], axis=-1)[..., 0]
     np.testing.assert_allclose(chosen, seen.choice.log_probability, atol=1e-5)

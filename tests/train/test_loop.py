@@ -5,14 +5,15 @@ import dataclasses
 import equinox as eqx
 import jax.numpy as jnp
 import pytest
-from tiny import TINY
+from tiny import TINY, train_in
 
 from itc.envs.registry import make
-from itc.train import loop, work
+from itc.train import collect, loop
+from itc.train.patch_agent import work
 from itc.train.run_folder import RunError, RunFolder
 from itc.train.state import digest
 
-COMPILED = (work.collect, work._learn_from_play, work._grown, work._updated_world_model, work._improved_in_dreams)
+COMPILED = (collect._compiled, work._learn_from_play, work._grown, work._updated_world_model, work._improved_in_dreams)
 
 
 @pytest.fixture(scope="module")
@@ -21,17 +22,7 @@ def env():
 
 
 def train(folder, env, config=TINY, parts=None, **changes):
-    """Train in a folder, stopping after a number of parts if asked to."""
-    run, counted = RunFolder(folder), []
-
-    class Counter:
-        on_iteration = on_save = staticmethod(lambda _: None)
-        on_part = staticmethod(lambda *_: counted.append(1))
-
-    run.write_config(config, "tiny", 0)
-    state, notes = loop.begin_or_resume(run, env, config, seed=0)
-    stop = (lambda: False) if parts is None else (lambda: len(counted) >= parts)
-    return loop.train(run, env, config, state, notes, [Counter()], should_stop=stop, **changes)
+    return train_in(folder, env, config, parts, **changes)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from itc.evaluate import published
+from itc import published
 from itc.evaluate.groups import group
 from itc.evaluate.statistics import Estimate
 from itc.presets import PRESETS
@@ -77,6 +77,20 @@ def test_the_papers_numbers_are_found_by_our_names():
         == theirs.time("creatures")
         == []
     )
+
+
+def test_atari_has_chance_and_a_person_beside_those_who_learned():
+    lines = {line.method: line for line in theirs.after_training("atari/up_n_down")}
+    assert list(lines) == ["Random", "Human", "DreamerV3", "STORM", "DIAMOND", "Simulus", "ITC"]
+    assert (lines["Human"].setting, lines["Human"].numbers) == ("", {"return": "11693.2"})
+    assert (lines["ITC"].setting, lines["ITC"].numbers) == ("100,000 interactions", {"return": "12901.1"})
+    for preset in PRESETS:
+        if preset.endswith("/simulus"):
+            assert len(theirs.after_training(PRESETS[preset].config.env)) == 7
+    found = group([run("atari/pong/quick", evaluation={"return": -20.0})])
+    page = str(evaluation(found).body)
+    assert "Human" in page
+    assert "14.6" in page
 
 
 def test_games_with_a_human_score_are_put_on_one_scale():

@@ -11,7 +11,7 @@ from jaxtyping import Float32, Int32
 from itc.bench.measure import Record, Target, bytes_needed, interleave, memory_record, ratio_record, time_record
 from itc.decoding.api import decode
 from itc.decoding.config import PRESETS, DecodeConfig
-from itc.train.imagine import DreamState
+from itc.train.patch_agent.dream_world import DreamState
 from itc.world_models.gpt import WorldModel
 
 SEQUENCES, STEPS = 48, 20

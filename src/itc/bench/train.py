@@ -13,11 +13,12 @@ from itc.bench.measure import Record, Target, bytes_needed, interleave, limit_re
 from itc.envs.base import Environment
 from itc.envs.registry import make
 from itc.extras import require
+from itc.policies.conv_gru import SamplingPolicy
 from itc.presets import find
-from itc.train import work
-from itc.train.config import CollectConfig, TrainConfig
-from itc.train.learn_policy import Lessons, PolicyState, learn_policy, lessons_of
-from itc.train.state import TrainState, new_train_state
+from itc.train.patch_agent import work
+from itc.train.patch_agent.config import CollectConfig, PatchConfig
+from itc.train.patch_agent.learn_policy import Lessons, PolicyState, learn_policy, lessons_of
+from itc.train.patch_agent.state import PatchState, new_train_state
 
 QUICK, PAPER = "minatar/breakout/quick", "craftax-classic/itc-paper"
 ITERATIONS = 3  # measured at the quick size, after one that compiles
@@ -67,8 +68,9 @@ def _paper() -> Iterator[Record]:
     # A memory of one rollout is enough to learn from; the real one adds its size, and takes no time.
     small = replace(config, collect=CollectConfig(replay_frames=config.interactions_per_iteration))
     state = new_train_state(env, small, 0)
-    play, seen = work.collect(env, state.policy.network, state.play, state.key, config.collect.steps)
-    collecting = _time(lambda: work.collect(env, state.policy.network, state.play, state.key, config.collect.steps))
+    player = SamplingPolicy(state.policy.network)
+    play, seen = work.collect(env, player, state.play, state.key, config.collect.steps)
+    collecting = _time(lambda: work.collect(env, player, state.play, state.key, config.collect.steps))
     memory = work.replay.add(state.memory, work.as_steps(seen))
     lessons = jax.jit(lessons_of, static_argnums=(4, 5))(state.policy, state.play.policy, seen, play, config.ppo, False)
     state = state._replace(memory=memory)
@@ -100,12 +102,12 @@ def _time(run: Callable[[], object]) -> float:
     return float(np.median(interleave({"it": run}, REPETITIONS, jax.block_until_ready)["it"]))
 
 
-def _grow_once(env: Environment, config: TrainConfig, state: TrainState) -> TrainState:
+def _grow_once(env: Environment, config: PatchConfig, state: PatchState) -> PatchState:
     once = replace(config, tokenizer=replace(config.tokenizer, updates=1))
     return work._grow_codebook(env, once, state, random.key(0))[0]
 
 
-def _policy_update(policy: PolicyState, lessons: Lessons, config: TrainConfig) -> tuple[float, int]:
+def _policy_update(policy: PolicyState, lessons: Lessons, config: PatchConfig) -> tuple[float, int]:
     """One minibatch of real play."""
     lanes = config.collect.lanes // config.ppo.minibatches
     some = jax.tree.map(lambda leaf: leaf[:lanes], lessons)
@@ -114,7 +116,7 @@ def _policy_update(policy: PolicyState, lessons: Lessons, config: TrainConfig) -
     return _time(lambda: compiled(policy, some)), bytes_needed(compiled)
 
 
-def _world_model_update(state: TrainState, config: TrainConfig) -> tuple[float, int]:
+def _world_model_update(state: PatchState, config: PatchConfig) -> tuple[float, int]:
     bucket = state.codebook.bucket
     kept = [jax.tree.map(jnp.copy, state.world_model)]
     arguments = (state.memory, state.codebook, state.key)
@@ -127,10 +129,9 @@ def _world_model_update(state: TrainState, config: TrainConfig) -> tuple[float, 
     return _time(update), bytes_needed(compiled)
 
 
-def _dream(env: Environment, config: TrainConfig, state: TrainState) -> tuple[float, int]:
+def _dream(env: Environment, config: PatchConfig, state: PatchState) -> tuple[float, int]:
     """A dream and the policy update that follows it."""
-    bucket = state.codebook.bucket
-    world = work.WorldModelEnv(state.world_model.model, state.codebook, env.spec, config.decode_config, bucket)
+    world = work.world_of(state, env, config.decode_config)
     kept = [jax.tree.map(jnp.copy, state.policy)]
     compiled = work._improved_in_dreams.lower(kept[0], world, state.memory, state.key, 1, config).compile()
 

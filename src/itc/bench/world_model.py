@@ -19,14 +19,14 @@ from itc.bench.measure import (
     ratio_record,
     time_record,
 )
-from itc.train.learn_world_model import (
+from itc.train.optimise import begin_optimising, follow_gradient
+from itc.train.patch_agent.learn_world_model import (
     Experience,
     WorldModelLearning,
     WorldModelState,
     learn_world_model,
     new_world_model_state,
 )
-from itc.train.optimise import begin_optimising, follow_gradient
 from itc.world_models.attention import split_heads
 from itc.world_models.gpt import WorldModel
 from itc.world_models.losses import REWARD_THRESHOLD, cross_entropy

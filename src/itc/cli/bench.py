@@ -20,6 +20,10 @@ def _records(name: str) -> "Iterator[Record]":
         from itc.bench.train import bench_train
 
         return bench_train()
+    if name == "atari":
+        from itc.bench.atari import bench_atari
+
+        return bench_atari()
     from itc.bench.envs import bench_envs, craftax_classic_frames
     from itc.bench.imagination import bench_imagination
     from itc.bench.tokenizer import STEPS, bench_tokenizer
@@ -28,7 +32,9 @@ def _records(name: str) -> "Iterator[Record]":
     return chain(bench_world_model(), bench_imagination(), bench_tokenizer(craftax_classic_frames(STEPS)), bench_envs())
 
 
-def bench(name: Annotated[Literal["decode", "world", "train"], tyro.conf.Positional], json: Path | None = None) -> None:
+def bench(
+    name: Annotated[Literal["decode", "world", "train", "atari"], tyro.conf.Positional], json: Path | None = None
+) -> None:
     """Measure speed, as ratios within one run, with the targets they should reach.
 
     Args:

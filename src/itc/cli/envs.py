@@ -1,5 +1,7 @@
 """`itc envs`: which environments are there, and what do they look like?"""
 
+from itertools import groupby
+
 
 def envs(names: bool = False) -> None:
     """List all environments with their specifications.
@@ -30,13 +32,16 @@ def envs(names: bool = False) -> None:
         steps = "any" if spec.episode_length is None else f"≤ {spec.episode_length:,}"
         table.add_row(spec.name, shapes[0], f"0–{spec.frame_max}", *shapes[1:], str(spec.num_actions), steps)
     console.print(table)
-    for name, error in missing.items():
-        console.print(f"{name} is not there: {error}", markup=False)
+    for family, absent in groupby(missing, key=lambda name: name.split("/")[0]):
+        first, *others = absent
+        subject = f"{first} and {len(others)} more of {family} are" if others else f"{first} is"
+        console.print(f"{subject} not there: {missing[first]}", markup=False)
     if not names:
         console.print("`itc envs --names` adds rewards, actions, entities and achievements.")
         return
     for spec in specs:
         low, high = spec.reward_range
-        console.print(f"[bold]{spec.name}[/bold]   reward {low:g} to {high:g}, 100 % = {spec.return_scale:g}")
+        scale = "" if spec.return_scale is None else f", 100 % = {spec.return_scale:g}"
+        console.print(f"[bold]{spec.name}[/bold]   reward {low:g} to {high:g}{scale}")
         for heading in ("actions", "entities", "achievements"):
             console.print(f"  {heading}: {', '.join(getattr(spec, heading)) or 'none'}", highlight=False)

@@ -11,7 +11,7 @@ VIDEO_STEPS = 500  # at most
 
 def evaluate(
     run: Annotated[Path, tyro.conf.Positional],
-    episodes: int = 1000,
+    episodes: int | None = None,
     seed: int = 1_000_000,
     video: bool = False,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
@@ -22,7 +22,7 @@ def evaluate(
 
     Args:
         run: Folder of a training run.
-        episodes: How many.
+        episodes: How many; by default as many as the paper plays in this environment.
         seed: Of the worlds; training uses others.
         video: Write one episode as an animation, episode.gif, into the run's folder instead.
         json_file: Also write the numbers to this file.
@@ -32,7 +32,7 @@ def evaluate(
     from itc.train.checkpoint import CheckpointError
     from itc.train.run_folder import RunError, RunFolder, write_json
 
-    if episodes < 1:
+    if episodes is not None and episodes < 1:
         sys.exit(f"itc evaluate: episodes must be at least 1, got {episodes}")
     keep_compiled()
     try:
@@ -42,7 +42,7 @@ def evaluate(
     if video:
         print(f"An episode: {_film(loaded, seed)}")
         return
-    numbers = measure(loaded, episodes, seed)
+    numbers = measure(loaded, loaded.config.evaluation_episodes if episodes is None else episodes, seed)
     for name, value in numbers.items():
         print(f"{name}: {value}")
     RunFolder(run).write_evaluation(numbers)
@@ -55,18 +55,19 @@ def measure(run, episodes: int, seed: int) -> dict:
     import jax.numpy as jnp
     from jax import random
 
-    from itc.evaluate.returns import play_episodes
+    from itc.envs.whole_episodes import play_episodes
     from itc.evaluate.statistics import mean_interval
     from itc.train.collect import score
 
     spec = run.env.spec
-    played = play_episodes(run.env, run.policy, random.key(seed), episodes)
-    at_random = play_episodes(run.env, None, random.key(seed), episodes)
+    env = run.env.testing
+    played = play_episodes(env, run.policy, random.key(seed), episodes)
+    at_random = play_episodes(env, None, random.key(seed), episodes)
     low, high = mean_interval(played.returns)
     numbers = {
         "environment": spec.name,
         "iterations": int(run.state.iteration),
-        "interactions": int(run.state.iteration) * run.config.interactions_per_iteration,
+        "interactions": run.config.interactions_after(int(run.state.iteration)),
         "episodes": episodes,
         "return": round(float(played.returns.mean()), 4),
         "return_interval": [round(low, 4), round(high, 4)],
@@ -75,7 +76,8 @@ def measure(run, episodes: int, seed: int) -> dict:
     }
     if spec.achievements:
         rates = jnp.asarray(played.achievements.mean(axis=0, dtype="float32"))
-        numbers["return_percent"] = round(100 * numbers["return"] / spec.return_scale, 3)
+        if spec.return_scale is not None:
+            numbers["return_percent"] = round(100 * numbers["return"] / spec.return_scale, 3)
         numbers["score"] = round(score(rates), 3)
         shown = zip(spec.achievements, rates.tolist(), strict=True)
         numbers["success_rates"] = {name: round(rate, 4) for name, rate in shown}
@@ -92,9 +94,10 @@ def _film(run, seed: int) -> Path:
     from itc.train.collect import collect, ends_of
     from itc.viewer.filmstrip import write_animation
 
-    world, frame = run.env.reset(random.key(seed), 1)
-    start = begin(world, frame, run.policy.empty_memory(1))
-    _, seen = collect(run.env, run.policy, start, random.key(seed + 1), VIDEO_STEPS)
+    env, policy = run.env.testing, run.policy
+    world, frame = env.reset(random.key(seed), 1)
+    start = begin(world, frame, policy.empty_memory(1))
+    _, seen = collect(env, policy, start, random.key(seed + 1), VIDEO_STEPS)
     ends = np.flatnonzero(np.asarray(jax.device_get(ends_of(seen)))[0])
     last = int(ends[0]) + 1 if len(ends) else VIDEO_STEPS
     path = run.path / "episode.gif"

@@ -25,14 +25,13 @@ def inspect(run: Annotated[Path, tyro.conf.Positional]) -> None:
     except (RunError, CheckpointError, OSError) as problem:
         sys.exit(f"itc inspect: {problem}")
     iteration, part = int(loaded.state.iteration), int(loaded.state.part)
-    per_iteration = loaded.config.interactions_per_iteration
     inside = f", and {part} parts of the next" if part else ""
     print(f"preset: {loaded.preset}")
     print(f"environment: {loaded.config.env}")
     print(f"decoder: {loaded.config.decoder}")
     print(f"seed: {loaded.seed}")
     print(f"iteration: {iteration} of {loaded.config.iterations}{inside}")
-    print(f"interactions: {iteration * per_iteration + (per_iteration if part else 0)}")
+    print(f"interactions: {loaded.interactions}")
     for name, version in json.loads((run / VERSIONS).read_text()).items():
         print(f"{name}: {version}")
     print(f"digest: {digest(loaded.state)}")

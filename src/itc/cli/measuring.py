@@ -62,7 +62,7 @@ def measure_runs(
 def with_own(chosen: "dict[str, DecodeConfig]", config: "TrainConfig") -> "dict[str, DecodeConfig]":
     """And the decoder that a run learned to act with, unless it is among them, or would take hours."""
     own = config.decode_config
-    if own in chosen.values() or own.solver == "sinkhorn" or not config.imagine.updates:
+    if own in chosen.values() or own.solver == "sinkhorn" or config.dreams_after is None:
         return chosen
     return chosen | {"as trained": own}
 
@@ -72,7 +72,7 @@ def table(measures: "list[Measure]") -> list[str]:
     are left to the file."""
     from itc.evaluate.accuracy import MINUS
     from itc.evaluate.hallucination import STEP
-    from itc.evaluate.markdown import markdown
+    from itc.markdown import markdown
 
     hidden = (STEP, "creatures", MINUS)
     shown = [one for one in measures if not any(part in one.measure for part in hidden)]

@@ -67,8 +67,10 @@ def _tell(what: str, recipe: "Recipe") -> None:
         plural = "seed" if recipe.seeds == 1 else "seeds"
         print(f"At the paper's size: {recipe.seeds} {plural} of each agent, {len(run_folders(recipe.full))} runs.")
     print(f"Needs {recipe.needs}.\n")
-    for step in recipe.full:
-        print(f"# {step.about}\nitc {as_typed(step.words)}")
+    for before, step in zip((None, *recipe.full), recipe.full, strict=False):
+        if before is None or step.about != before.about:  # many steps may be for the same
+            print(f"# {step.about}")
+        print(f"itc {as_typed(step.words)}")
     for note in recipe.notes:
         print(f"\nNote: {note}")
     _print_published(recipe)
@@ -82,7 +84,7 @@ def as_typed(words: Sequence[str]) -> str:
 
 
 def _print_published(recipe: "Recipe") -> None:
-    from itc.evaluate.published import as_markdown, rows
+    from itc.published import as_markdown, rows
 
     for table in recipe.published:
         searched = "What the paper tried, 1 where it stayed with it:"
@@ -92,7 +94,7 @@ def _print_published(recipe: "Recipe") -> None:
             "",
             sep="\n",
         )
-        print("\n".join(as_markdown(rows(table))))
+        print("\n".join(recipe.as_table() if recipe.as_table is not None else as_markdown(rows(table))))
 
 
 def _print_reductions(recipe: "Recipe", seeds: int) -> None:
@@ -141,8 +143,12 @@ def _show(what: str, recipe: "Recipe", runs: Sequence[Path], out: Path) -> None:
 
 
 def _print_measured(what: str, measure: str, runs: Sequence[Path]) -> None:
-    from itc.evaluate.measured import READERS, over_seeds
-    from itc.evaluate.published import as_markdown
+    from itc.evaluate.measured import READERS, over_games, over_seeds
+    from itc.published import as_markdown
 
+    if measure == "all games":
+        print("", "Measured, with 95 % bootstrap intervals where there are several seeds:", "", sep="\n")
+        print("\n".join(over_games(runs)))
+        return
     print("", "Measured, mean ± standard error over seeds:", "", sep="\n")
     print("\n".join(as_markdown(over_seeds(what, runs, READERS[measure]))))

@@ -13,7 +13,7 @@ def sweep(
     train: bool = False,
     out: Path | None = None,
     jobs: int = 1,
-    episodes: int = 1000,
+    episodes: int | None = None,
     decoder: str = "conserving",
     transitions: int = 2000,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
@@ -34,7 +34,7 @@ def sweep(
         train: Train a run for each combination.
         out: With --train, folder of all runs, runs/sweep-PRESET by default; else the picture, RUN/measures/sweep.png.
         jobs: How many runs go on side by side, each with its share of the processor's cores.
-        episodes: How many each evaluation plays.
+        episodes: How many each evaluation plays; by default as many as the paper plays in that environment.
         decoder: What the grid does not vary is as in this decoder.
         transitions: How many single steps are predicted and decoded.
         json_file: Also write all numbers to this file.
@@ -46,7 +46,7 @@ def sweep(
 
     try:
         for name, count in (("jobs", jobs), ("episodes", episodes), ("transitions", transitions)):
-            if count < 1:
+            if count is not None and count < 1:
                 raise ValueError(f"{name} must be at least 1, got {count}")
         wanted = points(read_grid(grid))
         if train:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from itc.cli.train import Settings, read_arguments, settings
 from itc.evaluate.grid import Point, name_of
-from itc.evaluate.markdown import markdown
 from itc.evaluate.side_by_side import Finished, Job, run_side_by_side, stopped_by_sigterm
+from itc.markdown import markdown
 from itc.train import checkpoint
 from itc.train.run_folder import EVALUATION, RunError, write_json
 
@@ -23,7 +23,7 @@ class Planned(NamedTuple):
 
 
 def sweep_training(
-    preset: str, wanted: list[Point], folder: Path, jobs: int, episodes: int, json_file: Path | None
+    preset: str, wanted: list[Point], folder: Path, jobs: int, episodes: int | None, json_file: Path | None
 ) -> None:
     """Train and evaluate every point, print the table, write the file."""
     planned = plan(preset, wanted, folder)
@@ -57,9 +57,10 @@ def check_same(asked: Settings) -> None:
     if not checkpoint.names(run.checkpoints) and not (run.path / EVALUATION).is_file():
         return  # nothing that counts
     differences = run.differences(config, seed, preset)
-    there = run.read_config()[0].interactions
-    if there > config.interactions:  # going on is fine, but there is no way back
-        differences.append(f"interactions is {there} there and {config.interactions} here")
+    name = config.extendable
+    there, here = getattr(run.read_config()[0], name, 0), getattr(config, name)
+    if there > here:  # going on is fine, but there is no way back
+        differences.append(f"{name} is {there} there and {here} here")
     if differences:
         raise RunError(
             f"{run.path} holds another run: {'; '.join(differences[:5])}; "
@@ -67,7 +68,7 @@ def check_same(asked: Settings) -> None:
         )
 
 
-def _train_all(planned: list[Planned], folder: Path, jobs: int, episodes: int) -> None:
+def _train_all(planned: list[Planned], folder: Path, jobs: int, episodes: int | None) -> None:
     """Train and evaluate what is not done yet."""
     todo = [
         Job(name_of(one.point), _commands(one, episodes), one.asked.run.path / "sweep.log")
@@ -88,8 +89,9 @@ def _train_all(planned: list[Planned], folder: Path, jobs: int, episodes: int) -
         sys.exit(f"itc sweep: {len(failed)} of {len(planned)} runs failed; the same command tries them again")
 
 
-def _commands(one: Planned, episodes: int) -> list[list[str]]:
-    evaluate = ["evaluate", str(one.asked.run.path), "--episodes", str(episodes)]
+def _commands(one: Planned, episodes: int | None) -> list[list[str]]:
+    played = episodes_of(one.asked, episodes)
+    evaluate = ["evaluate", str(one.asked.run.path), "--episodes", str(played)]
     return [[*ITC, "train", *one.words], [*ITC, *evaluate]]
 
 
@@ -103,13 +105,19 @@ def option(name: str, value: str) -> tuple[str, ...]:
     return (f"--{name}", *value.split())
 
 
-def is_done(asked: Settings, episodes: int) -> bool:
+def episodes_of(asked: Settings, episodes: int | None) -> int:
+    """As many as asked for, or as the paper plays in this run's environment."""
+    return asked.config.evaluation_episodes if episodes is None else episodes
+
+
+def is_done(asked: Settings, episodes: int | None) -> bool:
     """Trained to the end and evaluated after that: somebody may have had a look at it half-way."""
     try:
         evaluation = asked.run.read_evaluation() or {}
     except RunError:
         return False
-    return evaluation.get("iterations") == asked.config.iterations and evaluation.get("episodes", 0) >= episodes
+    played = evaluation.get("episodes", 0)
+    return evaluation.get("iterations") == asked.config.iterations and played >= episodes_of(asked, episodes)
 
 
 def table(records: list[dict[str, Any]]) -> list[str]:

@@ -1,6 +1,5 @@
 """`itc train PRESET`: the whole agent, resumable at any time."""
 
-import dataclasses
 import os
 import signal
 import sys
@@ -10,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 import tyro
 
@@ -22,12 +21,15 @@ from itc.presets import find
 from itc.runs import Run, load
 from itc.train import checkpoint, loop
 from itc.train.config import TrainConfig
+from itc.train.patch_agent.config import PatchConfig
 from itc.train.run_folder import RunError, RunFolder, versions
 from itc.viewer.run_pictures import draw_curve, draw_dreams
 
+AnyConfig = TypeVar("AnyConfig", bound=TrainConfig)
+
 
 @dataclass(frozen=True)
-class TrainArguments:
+class TrainArguments(Generic[AnyConfig]):
     """Train an agent. The same command again goes on where it stopped, with a larger number of iterations too."""
 
     preset: tyro.conf.Positional[str] = ""  # one of `itc presets`
@@ -38,7 +40,7 @@ class TrainArguments:
     minutes: float | None = None  # stop and save after this long
     save_every: int = 10  # iterations between checkpoints; ten minutes at most
     log: tuple[Literal["wandb", "trackio"], ...] = ()  # beside metrics.jsonl and TensorBoard
-    config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
+    config: Annotated[AnyConfig, tyro.conf.arg(name="")] = field(default_factory=cast(Any, PatchConfig))
 
 
 class Settings(NamedTuple):
@@ -62,14 +64,15 @@ def train(words: list[str]) -> None:
 def read_arguments(words: list[str]) -> TrainArguments:
     """What the words after `itc train` ask for; the preset, if there is one, is the first."""
     named = bool(words) and not words[0].startswith("-")
-    config = find(words[0]).config if named else TrainConfig()
-    defaults = TrainArguments(preset=words[0] if named else "", config=config)
-    chosen = tyro.cli(TrainArguments, args=words, default=defaults, prog="itc train")
+    config = find(words[0]).config if named else PatchConfig()
+    kind = cast(Any, TrainArguments)[type(config)]  # each agent has settings of its own
+    defaults = kind(preset=words[0] if named else "", config=config)
+    chosen = tyro.cli(kind, args=words, default=defaults, prog="itc train")
     if chosen.preset != defaults.preset:
         raise ValueError(f"the preset comes first: itc train {chosen.preset} …")
     if not chosen.preset and chosen.resume is None:
         raise ValueError("name a preset (`itc presets` lists them) or a run to --resume")
-    if chosen.resume is not None and (chosen.config, chosen.preset, chosen.seed) != (TrainConfig(), "", 0):
+    if chosen.resume is not None and (chosen.config, chosen.preset, chosen.seed) != (PatchConfig(), "", 0):
         raise ValueError("--resume goes on as the run was set up; only --iterations can be given with it")
     return chosen
 
@@ -101,7 +104,7 @@ def settings(arguments: TrainArguments) -> Settings:
     if arguments.iterations is not None:
         if arguments.iterations < 1:
             raise ValueError(f"iterations must be at least 1, got {arguments.iterations}")
-        config = dataclasses.replace(config, interactions=arguments.iterations * config.interactions_per_iteration)
+        config = config.with_iterations(arguments.iterations)
     return Settings(run, config, preset, seed)
 
 
@@ -117,7 +120,7 @@ def _train(
     keep_compiled()
     state, notes = loop.begin_or_resume(run, env, config, seed)
     if teacher is not None and not notes:
-        state = state._replace(policy=state.policy._replace(network=load(teacher).policy))
+        state = state._replace(policy=state.policy._replace(network=load(teacher).state.policy.network))
     begun = int(state.iteration)
     deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
     with screen(config, preset, run, versions(), begun, deadline) as view, _stop_signals() as stop:
@@ -139,10 +142,9 @@ def _train(
     if stop.asked:
         view.goodbye()
         sys.exit(128 + stop.signal)
-    begins = config.imagine.warm_up if config.imagine.updates else None
-    curve = draw_curve(run, preset, begins) if config.learn_policy else None
+    curve = draw_curve(run, preset, config.dreams_after) if config.learns_to_act else None
     trained = Run(run.path, preset, seed, config, env, state)
-    view.farewell(curve, draw_dreams(trained) if int(state.codebook.size) else None)
+    view.farewell(curve, draw_dreams(trained) if trained.codes else None)
     return trained
 
 

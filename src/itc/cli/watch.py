@@ -62,8 +62,9 @@ class Screen:
 
     def on_iteration(self, line: dict[str, Any]) -> None:
         seconds = time.monotonic() - self.started
-        speed = (line["iteration"] - self.begun) * self.config.interactions_per_iteration / seconds
-        left = (self.config.interactions - line["interactions"]) / speed
+        config, iteration = self.config, line["iteration"]
+        speed = (line["interactions"] - config.interactions_after(self.begun)) / seconds
+        left = (config.iterations - iteration) * seconds / (iteration - self.begun)
         if self.deadline is not None:
             left = min(left, self.deadline - time.monotonic())
         said = [f"{line['interactions']:,} interactions"]

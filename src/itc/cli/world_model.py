@@ -53,15 +53,15 @@ def _config(env: str, preset: str, policy: Path | None):
     from itc.policies.encoders import EncoderConfig
     from itc.presets import PRESETS
     from itc.presets.creatures import QUICK
-    from itc.train.config import TrainConfig
+    from itc.train.patch_agent.config import PatchConfig
     from itc.train.run_folder import RunFolder
 
     make(env)  # says so if there is none
-    at_paper_size = PRESETS[f"{env}/itc-paper"].config if f"{env}/itc-paper" in PRESETS else TrainConfig()
+    at_paper_size = PRESETS[f"{env}/itc-paper"].config if f"{env}/itc-paper" in PRESETS else PatchConfig()
     config = dataclasses.replace(QUICK if preset == "quick" else at_paper_size, env=env, learn_policy=False)
     if policy is not None:
         playing, _, _ = RunFolder(policy).read_config()
-        if playing.env != env:
+        if not isinstance(playing, PatchConfig) or playing.env != env:
             raise ValueError(f"the policy of {policy} plays {playing.env}, not {env}")
         return dataclasses.replace(config, policy=playing.policy, interactions=10**9)
     # An untrained network finds all actions about equally good. The smallest there is will do.
@@ -77,9 +77,9 @@ def _measure(run: "Run") -> None:
     from itc.train.run_folder import write_json
     from itc.viewer.dreams import HELD_OUT
 
-    if not int(run.codebook.size):
+    if not run.codes:
         sys.exit("itc world-model: stopped before anything was learned; the same command goes on")
-    accuracy = one_step_accuracy(run.env, run.world_model, run.codebook, random.key(run.seed + HELD_OUT))
+    accuracy = one_step_accuracy(run.env, run.world_model, run.state.codebook, random.key(run.seed + HELD_OUT))
     write_json(run.path / "accuracy.json", accuracy._asdict())
     said = f"On new worlds, one step ahead: {accuracy.tokens:.2%} of tokens, {accuracy.frames:.1%} of frames right"
     if accuracy.settled is not None:

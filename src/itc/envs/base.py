@@ -3,7 +3,9 @@
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+from jax import random
 from jaxtyping import Array, Bool, Float32, Int, Int8, Int16, Key, UInt8
 
 from itc.types import EnvSpec
@@ -55,6 +57,15 @@ class Environment(ABC):
         can be seen, such as which way the player looks.
         """
         return tiles_of_entities(self.entities(state))
+
+    def shapes(self, lanes: int) -> Any:
+        """What `reset` returns, as `jax.ShapeDtypeStruct`s. Nothing is computed."""
+        return jax.eval_shape(lambda key: self.reset(key, lanes), random.key(0))
+
+    @property
+    def testing(self) -> "Environment":
+        """The same game under the rules it is evaluated by; itself where there are no others."""
+        return self
 
 
 def tiles_of_entities(entities: Int8[Array, "*b h w"]) -> Int16[Array, "*b h w"]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
 
+from itc.envs.atari import GAMES as ATARI_GAMES
 from itc.envs.base import Environment
 
 # An environment's packages are imported when it is made, not when it is listed.
@@ -30,6 +31,12 @@ def _minatar(title: str) -> Environment:
     return Lanes(MinAtar(title))
 
 
+def _atari(title: str) -> Environment:
+    from itc.envs.atari import Atari
+
+    return Atari(title)
+
+
 def _creatures() -> Environment:
     from itc.envs.creatures import Creatures
     from itc.envs.wrappers import Lanes
@@ -45,10 +52,11 @@ ENVIRONMENTS: dict[str, Callable[[], Environment]] = {
     "minatar/freeway": partial(_minatar, "freeway"),
     "minatar/space_invaders": partial(_minatar, "space_invaders"),
     "creatures": _creatures,
+    **{f"atari/{title}": partial(_atari, title) for title in ATARI_GAMES},
 }
 
 
-@cache  # environments hold no state, and sharing one shares what was compiled for it
+@cache  # environments hold no state between calls, and sharing one shares what was compiled for it
 def make(name: str) -> Environment:
     """The environment of this name, or the one that `module:function` returns."""
     if name in ENVIRONMENTS:

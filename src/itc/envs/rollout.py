@@ -3,15 +3,27 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax, random
-from jaxtyping import Bool, Int, Int32, UInt8
+from jaxtyping import Bool, Int, Int32
 
 from itc.types import Rollout
 
 # (policy state, frames, whether each is the first of its episode, key) → (policy state, actions, what to remember)
-Policy = Callable[[Any, UInt8[Array, "b H W c"], Bool[Array, " b"], Array], tuple[Any, Int[Array, " b"], Any]]
+# What is seen are frames, or in dreams the tokens of frames, where the policy reads those.
+Policy = Callable[[Any, Any, Bool[Array, " b"], Array], tuple[Any, Int[Array, " b"], Any]]
+
+
+@runtime_checkable
+class Player(Protocol):
+    """A policy that knows what it remembers at first."""
+
+    def empty_memory(self, b: int) -> Any: ...
+
+    def __call__(self, memory: Any, seen: Any, first: Any, key: Array, /) -> tuple[Any, Any, Any]: ...
 
 
 @runtime_checkable
@@ -25,42 +37,72 @@ class Play(NamedTuple):
     """A game under way: everything needed to go on."""
 
     world: Any  # the world's state
-    frame: UInt8[Array, "b H W c"]
+    frame: Any  # what the policy sees
     first: Bool[Array, " b"]  # whether the frame is the first of an episode
     policy: Any  # the policy's state
 
 
-def begin(world_state: Any, frame: UInt8[Array, "b H W c"], policy_state: Any = ()) -> Play:
+def begin(world_state: Any, frame: Any, policy_state: Any = ()) -> Play:
     return Play(world_state, frame, jnp.ones(len(frame), bool), policy_state)
 
 
-def rollout(world: World, play: Play, policy: Policy, key: Array, steps: int) -> tuple[Play, Rollout]:
-    """Let the policy play for a number of steps; the game under way afterwards, and the record."""
+def rollout(
+    world: World, play: Play, policy: Policy, key: Array, steps: int, pictures: tuple[str, ...] = ()
+) -> tuple[Play, Rollout]:
+    """Let the policy play for a number of steps; the game under way afterwards, and the record.
 
-    def step(play: Play, key: Array):
-        policy_state, action, choice = policy(play.policy, play.frame, play.first, key)
-        world_state, outcome = world.step(play.world, action)
-        seen = (play.frame, action, without_pictures(outcome), choice)
-        return Play(world_state, outcome.frame, outcome.terminated | outcome.truncated, policy_state), seen
-
-    play, seen = lax.scan(step, play, random.split(key, steps))
-    frames, actions, outcome, choice = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), seen)
+    The record is without the pictures of a step's outcome unless they are named. Worlds that say they are not pure, an
+    emulator for one, are stepped from Python; all others in one loop that can be compiled.
+    """
+    keys = random.split(key, steps)
+    play_all = _scan if getattr(world, "pure", True) else _step_by_step
+    play, (frames, actions, outcome, choice) = play_all(world, policy, play, keys, pictures)
     return play, Rollout(frames, actions, outcome, choice, play.frame)
 
 
-def without_pictures(outcome: Any) -> Any:
+def _scan(world: World, policy: Policy, play: Play, keys: Array, pictures: tuple[str, ...]) -> tuple[Play, Any]:
+    def step(play: Play, key: Array):
+        return _step(world, play, policy(play.policy, play.frame, play.first, key), pictures)
+
+    play, seen = lax.scan(step, play, keys)
+    return play, jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), seen)
+
+
+def _step_by_step(world: World, policy: Policy, play: Play, keys: Array, pictures: tuple[str, ...]) -> tuple[Play, Any]:
+    seen = []
+    for key in keys:
+        play, now = _step(world, play, _decide(policy, play.policy, play.frame, play.first, key), pictures)
+        seen.append(now)
+    return play, jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves], axis=1), *seen)
+
+
+# Compiled once for each kind of policy, which is a pytree.
+_decide = eqx.filter_jit(lambda policy, *situation: policy(*situation))
+
+
+def _step(world: World, play: Play, decision: tuple[Any, Array, Any], pictures: tuple[str, ...]) -> tuple[Play, Any]:
+    policy_state, action, choice = decision
+    world_state, outcome = world.step(play.world, action)
+    seen = (play.frame, action, without_pictures(outcome, pictures), choice)
+    return Play(world_state, outcome.frame, outcome.terminated | outcome.truncated, policy_state), seen
+
+
+def without_pictures(outcome: Any, but: tuple[str, ...] = ()) -> Any:
     """A step's record less the frames: those are seen by the next step, and large."""
-    pictures = {name: None for name in ("frame", "last_frame") if hasattr(outcome, name)}
-    return outcome._replace(**pictures)
+    dropped = (name for name in ("frame", "last_frame") if hasattr(outcome, name) and name not in but)
+    return outcome._replace(**dict.fromkeys(dropped))
 
 
-def random_policy(num_actions: int) -> Policy:
+class RandomPolicy(eqx.Module):
     """Every action equally likely."""
 
-    def act(state, frame, first, key):
-        return state, random.randint(key, (len(frame),), 0, num_actions), ()
+    num_actions: int = eqx.field(static=True)
 
-    return act
+    def empty_memory(self, b: int) -> tuple[()]:
+        return ()
+
+    def __call__(self, state, frame, first, key):
+        return state, random.randint(key, (len(frame),), 0, self.num_actions), ()
 
 
 def recorded_policy(actions: Int[Array, "b t"]) -> Policy:

@@ -7,14 +7,13 @@ from jax import Array, random
 from jaxtyping import Bool, Int32
 
 from itc.envs.rollout import recorded_policy
-from itc.tokenizers import patches
-from itc.train.imagine import WorldModelEnv, imagine
+from itc.train.imagine import DreamWorld, imagine
 
 AT_ONCE = 32  # windows dreamed together
 
 
 def dream_windows(
-    world: WorldModelEnv, tokens: Int32[np.ndarray, "b n"], actions: Int32[np.ndarray, "b t"], key: Array
+    world: DreamWorld, tokens: Int32[np.ndarray, "b n"], actions: Int32[np.ndarray, "b t"], key: Array
 ) -> tuple[Int32[np.ndarray, "b frames n"], Bool[np.ndarray, "b t"]]:
     """Dream on from each frame: the tokens of all frames, the first included, and whether no end was dreamed yet."""
     dreamed, going = [], []
@@ -31,8 +30,8 @@ def dream_windows(
 
 
 @jax.jit
-def _dream(world: WorldModelEnv, tokens: Array, actions: Array, key: Array) -> tuple[Array, Array]:
-    first = patches.decode(world.codebook, tokens, world.spec.grid)[:, None]
+def _dream(world: DreamWorld, tokens: Array, actions: Array, key: Array) -> tuple[Array, Array]:
+    first = world.show(tokens)[:, None]
     steps = actions.shape[1]
     _, dream = imagine(world, key, first, actions[:, :0], recorded_policy(actions), jnp.int32(0), steps)
     return dream.outcome.tokens, dream.outcome.terminated

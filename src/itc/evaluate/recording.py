@@ -10,10 +10,8 @@ from jax import Array, lax, random
 from jaxtyping import Bool, Int16, Int32, Int64
 
 from itc.envs.base import Environment
-from itc.envs.rollout import Play, begin
-from itc.policies.conv_gru import ActorCritic
+from itc.envs.rollout import Play, Player, begin
 from itc.tokenizers import patches
-from itc.train.collect import sampling_policy
 
 STEPS_PER_CALL = 20
 
@@ -82,7 +80,7 @@ def _some_of(all_of_them: int, count: int) -> Int64[np.ndarray, " chosen"]:
 
 
 def record(
-    env: Environment, policy: ActorCritic, codebook: patches.Codebook, key: Array, lanes: int, steps: int
+    env: Environment, policy: Player, codebook: patches.Codebook, key: Array, lanes: int, steps: int
 ) -> Recording:
     """Let a policy play from the start of new episodes, for a multiple of 20 steps, at least that many."""
     reset_key, play_key = random.split(key)
@@ -109,12 +107,10 @@ def _look(env: Environment, codebook: patches.Codebook, play: Play):
 
 
 @partial(jax.jit, static_argnums=0)
-def _play_on(env: Environment, policy: ActorCritic, codebook: patches.Codebook, play: Play, key: Array):
-    act = sampling_policy(policy)
-
+def _play_on(env: Environment, policy: Player, codebook: patches.Codebook, play: Play, key: Array):
     def step(play: Play, key: Array):
         seen = _look(env, codebook, play)
-        memory, action, _ = act(play.policy, play.frame, play.first, key)
+        memory, action, _ = policy(play.policy, play.frame, play.first, key)
         world, outcome = env.step(play.world, action)
         ended = outcome.terminated | outcome.truncated
         return Play(world, outcome.frame, ended, memory), (action.astype(jnp.int32), ended, *seen)

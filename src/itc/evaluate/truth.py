@@ -48,33 +48,33 @@ class Trial:
 
     def longest_dream(self, steps: int) -> int:
         """So many steps, or as many as the model's context has room for."""
-        return min(steps, self.run.config.world_model.blocks)
+        return min(steps, self.run.config.context)
 
 
 def prepare(run: Run, steps: int, worlds: int = MEASURING) -> Trial:
     """Play at least so many steps in new worlds, after learning in others what there is to see."""
     if not run.env.spec.creatures:
         raise ValueError(f"{run.env.spec.name} does not say which of its entities are creatures")
-    if not int(run.codebook.size):
+    if not run.codes:
         raise ValueError(f"{run.path} has learned nothing yet: its codebook is empty")
     per_lane = max(LEAST_STEPS, -(-steps // LANES))
     looking, measuring = (
-        record(run.env, run.policy, run.codebook, random.key(run.seed + seed), LANES, per_lane)
+        record(run.env, run.policy, run.state.codebook, random.key(run.seed + seed), LANES, per_lane)
         for seed in (LOOKING, worlds)
     )
-    eyes = eyes_for(run.env.spec, run.codebook, looking)
+    eyes = eyes_for(run.env.spec, run.state.codebook, looking)
     return Trial(run, eyes, measuring, walkable_ground(eyes, run.env.spec, looking))
 
 
 def measure_accuracy(trial: Trial, decoders: Mapping[str, DecodeConfig], transitions: int) -> Iterator[Measure]:
     """One step ahead, with one frame of context and with as many as the model takes, on the same steps."""
     run, spec = trial.run, trial.run.env.spec
-    blocks = run.config.world_model.blocks
+    blocks = run.config.context
     steps = _transitions(trial, transitions)
     for context in sorted({1, blocks}):
         decoded = decoded_predictions(
             run.world_model,
-            run.codebook,
+            run.state.codebook,
             spec,
             decoders,
             steps.tokens[:, -context:],
@@ -92,7 +92,7 @@ def measure_hallucination(
 ) -> Iterator[Measure]:
     """Dreams under recorded actions beside what happened in truth."""
     run, spec = trial.run, trial.run.env.spec
-    blocks = run.config.world_model.blocks
+    blocks = run.config.context
     if not 1 <= horizon <= blocks:
         raise ValueError(f"horizon must be in 1..{blocks}, what the model's context has room for, got {horizon}")
     windows = trial.recording.windows(count, horizon)
@@ -112,11 +112,11 @@ def measure_hallucination(
 def measure_single_steps(trial: Trial, decoders: Mapping[str, DecodeConfig], transitions: int) -> Iterator[Measure]:
     """Accuracy and hallucination of single steps with the model's full context: quick, as nothing is dreamed on."""
     run, spec = trial.run, trial.run.env.spec
-    blocks = run.config.world_model.blocks
+    blocks = run.config.context
     steps = _transitions(trial, transitions)
     before, actions = steps.tokens[:, -1], steps.actions[:, -1:]
     decoded = decoded_predictions(
-        run.world_model, run.codebook, spec, decoders, steps.tokens, steps.actions, random.key(run.seed)
+        run.world_model, run.state.codebook, spec, decoders, steps.tokens, steps.actions, random.key(run.seed)
     )
 
     def happened(after: np.ndarray) -> Happenings:
@@ -135,7 +135,7 @@ def measure_single_steps(trial: Trial, decoders: Mapping[str, DecodeConfig], tra
 
 def _transitions(trial: Trial, count: int) -> Transitions:
     """Steps with as many frames before them as the model takes."""
-    blocks = trial.run.config.world_model.blocks
+    blocks = trial.run.config.context
     steps = trial.recording.transitions(count, blocks)
     if not len(steps.lane):
         raise ValueError(f"{trial.run.path}: no episode of its policy lasts the {blocks} steps of the model's context")

@@ -133,3 +133,19 @@ class ActorCritic(eqx.Module):
 
 def log_probability(logits: Float32[Array, "*b a"], actions: Int[Array, "*b"]) -> Float32[Array, "*b"]:
     return jnp.take_along_axis(jax.nn.log_softmax(logits), actions[..., None], axis=-1)[..., 0]
+
+
+class SamplingPolicy(eqx.Module):
+    """Play what the network finds good, each action with its probability; the policy's state is its memory."""
+
+    network: ActorCritic
+
+    def empty_memory(self, b: int) -> Float32[Array, "b m"]:
+        return self.network.empty_memory(b)
+
+    def __call__(
+        self, memory: Float32[Array, "b m"], frame: UInt8[Array, "b H W c"], first: Bool[Array, " b"], key: Array
+    ) -> tuple[Float32[Array, "b m"], Int[Array, " b"], Choice]:
+        memory, judgement = self.network(memory, frame, first)
+        action = random.categorical(key, judgement.logits).astype(jnp.int32)
+        return memory, action, Choice(log_probability(judgement.logits, action), judgement.value, first)

@@ -1,6 +1,6 @@
 """Presets by name, ENV/VARIANT: short files that state only differences from the defaults, which are the paper's."""
 
-from itc.presets import craftax, craftax_classic, creatures, minatar
+from itc.presets import atari, craftax, craftax_classic, creatures, minatar
 from itc.presets.preset import Preset
 
 PRESETS: dict[str, Preset] = {
@@ -8,6 +8,7 @@ PRESETS: dict[str, Preset] = {
     **craftax.PRESETS,
     **minatar.PRESETS,
     **creatures.PRESETS,
+    **atari.PRESETS,
 }
 
 

@@ -10,13 +10,13 @@ from itc.policies.conv_gru import PolicyConfig
 from itc.policies.encoders import EncoderConfig
 from itc.presets.craftax_classic import QUICK as CLASSIC_QUICK
 from itc.presets.preset import Preset
-from itc.train.config import CollectConfig, ImagineConfig, TrainConfig
-from itc.train.learn_world_model import WorldModelLearning
+from itc.train.patch_agent.config import CollectConfig, ImagineConfig, PatchConfig
+from itc.train.patch_agent.learn_world_model import WorldModelLearning
 from itc.world_models.gpt import WorldModelConfig
 
 GPU = "one GPU"
 
-ITC_PAPER = TrainConfig(
+ITC_PAPER = PatchConfig(
     env="craftax",
     decoder="paper",
     accumulate=2,

@@ -8,15 +8,15 @@ from dataclasses import replace
 from itc.policies.conv_gru import PolicyConfig
 from itc.policies.encoders import EncoderConfig
 from itc.presets.preset import Preset
-from itc.train.config import CollectConfig, ImagineConfig, TrainConfig
-from itc.train.learn_tokenizer import TokenizerLearning
-from itc.train.learn_world_model import WorldModelLearning
+from itc.train.patch_agent.config import CollectConfig, ImagineConfig, PatchConfig
+from itc.train.patch_agent.learn_tokenizer import TokenizerLearning
+from itc.train.patch_agent.learn_world_model import WorldModelLearning
 from itc.world_models.gpt import WorldModelConfig
 
 GPU = "one GPU, 48 h on an RTX 3090"
 
 # Policy gradients are summed up over six groups of lanes, which changes nothing but the memory needed.
-ITC_PAPER = TrainConfig(env="craftax-classic", decoder="paper", accumulate=6)
+ITC_PAPER = PatchConfig(env="craftax-classic", decoder="paper", accumulate=6)
 ROPE3D = replace(ITC_PAPER, decoder="sample")
 DEDIEU_TUNED = replace(ROPE3D, world_model=WorldModelConfig(rotary="1d", absolute=False))
 DEDIEU = replace(DEDIEU_TUNED, imagine=ImagineConfig(updates=150, warm_up=200_000))

@@ -6,8 +6,8 @@ from itc.policies.conv_gru import PolicyConfig
 from itc.policies.encoders import EncoderConfig
 from itc.presets.minatar import QUICK as MINATAR_QUICK
 from itc.presets.preset import Preset
-from itc.train.config import CollectConfig, ImagineConfig
-from itc.train.learn_world_model import WorldModelLearning
+from itc.train.patch_agent.config import CollectConfig, ImagineConfig
+from itc.train.patch_agent.learn_world_model import WorldModelLearning
 
 QUICK = replace(
     MINATAR_QUICK,

@@ -9,9 +9,9 @@ from itc.policies.conv_gru import PolicyConfig
 from itc.policies.encoders import EncoderConfig
 from itc.policies.losses import PPOConfig
 from itc.presets.preset import Preset
-from itc.train.config import CollectConfig, ImagineConfig, TrainConfig
-from itc.train.learn_tokenizer import TokenizerLearning
-from itc.train.learn_world_model import WorldModelLearning
+from itc.train.patch_agent.config import CollectConfig, ImagineConfig, PatchConfig
+from itc.train.patch_agent.learn_tokenizer import TokenizerLearning
+from itc.train.patch_agent.learn_world_model import WorldModelLearning
 from itc.world_models.gpt import WorldModelConfig
 
 GPU = "one GPU"
@@ -22,7 +22,7 @@ PUBLISHED = {  # game: Dedieu et al., ITC
     "space_invaders": ("186.16", "188.85"),
 }
 
-ITC_PAPER = TrainConfig(
+ITC_PAPER = PatchConfig(
     decoder="paper-minatar",
     world_model_learning=WorldModelLearning(updates=2000, reward_coefficient=10.0, done_coefficient=10.0),
     policy=PolicyConfig(EncoderConfig(normalise="picture", activation="swish"), shared_trunk=True),

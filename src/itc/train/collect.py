@@ -1,16 +1,14 @@
 """Play the real game with the current policy, and keep count of what it brought."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax, random
+from jax import Array, lax
 from jaxtyping import Bool, Float32, Int32
 
 from itc.envs.base import Environment
-from itc.envs.rollout import Play, Policy, rollout
-from itc.policies.conv_gru import ActorCritic, Choice, log_probability
+from itc.envs.rollout import Play, Player, rollout
 from itc.types import EnvSpec, Rollout
 
 
@@ -34,21 +32,15 @@ def new_tally(spec: EnvSpec, lanes: int, recent: int) -> Tally:
     )
 
 
-def sampling_policy(network: ActorCritic) -> Policy:
-    """Play what the network finds good, each action with its probability; the policy's state is its memory."""
-
-    def act(memory, frame, first, key):
-        memory, judgement = network(memory, frame, first)
-        action = random.categorical(key, judgement.logits).astype(jnp.int32)
-        return memory, action, Choice(log_probability(judgement.logits, action), judgement.value, first)
-
-    return act
-
-
-@partial(jax.jit, static_argnames=("env", "steps"))
-def collect(env: Environment, network: ActorCritic, play: Play, key: Array, steps: int) -> tuple[Play, Rollout]:
+def collect(
+    env: Environment, policy: Player, play: Play, key: Array, steps: int, pictures: tuple[str, ...] = ()
+) -> tuple[Play, Rollout]:
     """Let the policy play on."""
-    return rollout(env, play, sampling_policy(network), key, steps)
+    play_on = _compiled if env.pure else rollout
+    return play_on(env, play, policy, key, steps, pictures)
+
+
+_compiled = jax.jit(rollout, static_argnums=(0, 4, 5))
 
 
 def as_steps(seen: Rollout) -> dict[str, Any]:
@@ -94,7 +86,7 @@ def read(tally: Tally, spec: EnvSpec) -> dict[str, float]:
     found = {"episodes": float(tally.episodes)}
     if recent:
         found["return"] = float(tally.recent_returns.sum()) / recent
-        if spec.achievements:  # elsewhere nobody says what 100 % would be
+        if spec.achievements and spec.return_scale is not None:  # elsewhere nobody says what 100 % would be
             found["return_percent"] = 100 * found["return"] / spec.return_scale
     if spec.achievements and int(tally.episodes):
         rates = jnp.asarray(tally.achieved, jnp.float32) / tally.episodes.astype(jnp.float32)

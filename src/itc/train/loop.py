@@ -12,11 +12,11 @@ from jax import random
 
 from itc.envs.base import Environment
 from itc.train import checkpoint
+from itc.train.agent import TrainState
+from itc.train.agents import agent_of
 from itc.train.collect import read
 from itc.train.config import TrainConfig
 from itc.train.run_folder import RunFolder
-from itc.train.state import TrainState, new_train_state, shape_of_state
-from itc.train.work import parts_of
 
 
 class NotANumber(Exception):
@@ -62,11 +62,12 @@ class _Iteration:
         return {**means, "seconds": {phase: round(seconds, 3) for phase, seconds in self.seconds.items()}}
 
 
-def begin_or_resume(run: RunFolder, env: Environment, config: TrainConfig, seed: int) -> tuple[TrainState, dict]:
+def begin_or_resume(run: RunFolder, env: Environment, config: TrainConfig, seed: int) -> tuple[Any, dict]:
     """The state of the newest good checkpoint, or a new one; and the notes beside it."""
-    found = checkpoint.restore(run.checkpoints, shape_of_state(env, config))
+    agent = agent_of(config)
+    found = checkpoint.restore(run.checkpoints, agent.shape_of_state(env, config))
     if found is None:
-        return new_train_state(env, config, seed), {}
+        return agent.new_state(env, config, seed), {}
     return found.state, found.notes
 
 
@@ -81,6 +82,7 @@ def train(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> TrainState:
     """Go on until all iterations are done or somebody says stop; either way the state is saved."""
+    agent = agent_of(config)
     so_far = _Iteration(**notes["so_far"]) if "so_far" in notes else _Iteration({}, {}, {})
     iteration, part = int(state.iteration), int(state.part)
     run.forget_metrics_from(iteration)
@@ -95,7 +97,7 @@ def train(
             watcher.on_save(saved)
 
     while iteration < config.iterations and not should_stop():
-        parts = parts_of(env, config, iteration)
+        parts = agent.parts_of(env, config, iteration)
         phase, do = parts[part]
         started = time.perf_counter()
         key = random.fold_in(random.fold_in(state.key, iteration), part)
@@ -110,9 +112,9 @@ def train(
             iteration, part = iteration + 1, 0
             line = {
                 "iteration": iteration,
-                "interactions": iteration * config.interactions_per_iteration,
+                "interactions": config.interactions_after(iteration),
                 **read(state.tally, env.spec),
-                "codes": int(state.codebook.size),
+                "codes": agent.codes(state),
                 **so_far.line(),
             }
             run.append_metrics(line)

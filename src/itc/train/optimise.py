@@ -1,4 +1,4 @@
-"""How everything here follows its gradient: Adam, after clipping."""
+"""How everything here follows its gradient: Adam, after clipping, with or without weight decay."""
 
 from typing import Any
 
@@ -14,6 +14,14 @@ def clipped_adam(learning_rate: float, max_gradient_norm: float, epsilon: float)
     return optax.chain(optax.clip_by_global_norm(max_gradient_norm), optax.adam(learning_rate, eps=epsilon))
 
 
+def clipped_adamw(
+    learning_rate: float, max_gradient_norm: float, weight_decay: float, decays: Any = None
+) -> optax.GradientTransformation:
+    """`decays` says of each parameter whether it is pulled towards zero; all are without it."""
+    adam = optax.adamw(learning_rate, weight_decay=weight_decay, mask=decays)
+    return optax.chain(optax.clip_by_global_norm(max_gradient_norm), adam)
+
+
 def begin_optimising(optimiser: optax.GradientTransformation, model: Any) -> optax.OptState:
     return optimiser.init(eqx.filter(model, eqx.is_array))
 
@@ -23,6 +31,6 @@ def follow_gradient(
 ) -> tuple[Any, optax.OptState, Float32[Array, ""]]:
     """The model one step on, the optimiser's state, and how long the gradient was before clipping."""
     with foreign_rules():
-        updates, state = optimiser.update(gradient, state)
+        updates, state = optimiser.update(gradient, state, eqx.filter(model, eqx.is_array))
         norm = optax.tree.norm(gradient)
     return eqx.apply_updates(model, updates), state, norm

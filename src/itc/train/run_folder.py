@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from itc.train.config import TrainConfig
+from itc.train.configs import CONFIGS, DEFAULT
 
 CONFIG, VERSIONS, METRICS, CHECKPOINTS = "config.json", "versions.json", "metrics.jsonl", "checkpoints"
 EVALUATION = "evaluation.json"  # what `itc evaluate` found last
 PACKAGES = ("itc", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "numpy", "craftax", "gymnax", "ale-py")
-EXTENDABLE = ("interactions",)  # may differ when a run goes on
 
 
 class RunError(Exception):
@@ -38,7 +38,7 @@ class RunFolder:
 
     def write_config(self, config: TrainConfig, preset: str, seed: int) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        resolved = {"preset": preset, "seed": seed, "config": dataclasses.asdict(config)}
+        resolved = {"preset": preset, "seed": seed, "agent": config.agent, "config": dataclasses.asdict(config)}
         replace_file(self.path / CONFIG, json.dumps(resolved, indent=1) + "\n")
         replace_file(self.path / VERSIONS, json.dumps(versions(), indent=1) + "\n")
 
@@ -49,7 +49,8 @@ class RunFolder:
             raise RunError(f"{self.path} is not a run folder: it has no {CONFIG}")
         try:
             saved = json.loads(file.read_text())
-            return from_dict(TrainConfig, saved["config"]), saved["preset"], saved["seed"]
+            kind = CONFIGS[saved.get("agent", DEFAULT)]
+            return from_dict(kind, saved["config"]), saved["preset"], saved["seed"]
         except (ValueError, KeyError, TypeError) as problem:
             raise RunError(f"{file} cannot be read: {problem}") from problem
 
@@ -58,12 +59,14 @@ class RunFolder:
         if not (self.path / CONFIG).is_file():
             return []
         old, old_preset, old_seed = self.read_config()
+        if old.agent != config.agent:
+            return [f"the agent is {old.agent!r} there and {config.agent!r} here"]
         before = {"preset": old_preset, "seed": old_seed, **flat(dataclasses.asdict(old))}
         now = {"preset": preset or old_preset, "seed": seed, **flat(dataclasses.asdict(config))}
         return [
             f"{name} is {before[name]!r} there and {now[name]!r} here"
             for name in now
-            if before[name] != now[name] and name not in EXTENDABLE
+            if before[name] != now[name] and name != config.extendable
         ]
 
     def check_same(self, config: TrainConfig, seed: int) -> None:

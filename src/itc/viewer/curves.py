@@ -30,9 +30,9 @@ def draw_returns(runs: Sequence[Path], path: Path) -> None:
         mean, spread = returns.mean(axis=0), returns.std(axis=0)
         (line,) = axis.plot(played, mean, label=fill(f"{one.in_full} ({len(curves)})", 110))
         axis.fill_between(played, mean - spread, mean + spread, color=line.get_color(), alpha=0.2, linewidth=0)
-        config = one.runs[0].config
-        if config.imagine.updates and played and config.imagine.warm_up < played[-1]:
-            axis.axvline(config.imagine.warm_up, color=line.get_color(), linestyle="--", linewidth=0.8)
+        begins = one.runs[0].config.dreams_after
+        if begins is not None and played and begins < played[-1]:
+            axis.axvline(begins, color=line.get_color(), linestyle="--", linewidth=0.8)
     axis.set_xlabel("interactions with the real game; dashed: imagination begins")
     axis.set_ylabel("return of recent episodes" + (", %" if percent else ""))
     # Below, because labels name settings and can be long.

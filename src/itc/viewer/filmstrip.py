@@ -6,15 +6,21 @@ import numpy as np
 from jaxtyping import UInt8
 
 
-def draw_filmstrip(rows: dict[str, UInt8[np.ndarray, "t H W c"]], frame_max: int, path: Path, title: str) -> None:
-    """A grid of frames, time from left to right; frames that differ from the first row's have a red border."""
+def draw_filmstrip(
+    rows: dict[str, UInt8[np.ndarray, "t H W c"]],
+    truth: UInt8[np.ndarray, "t H W c"],
+    frame_max: int,
+    path: Path,
+    title: str,
+) -> None:
+    """A grid of frames, time from left to right; below the first row, those that differ from the truth have a red
+    border."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    real = next(iter(rows.values()))
-    steps = len(real)
+    steps = len(truth)
     figure, axes = plt.subplots(len(rows), steps, figsize=(0.9 * steps + 1.1, 1.02 * len(rows) + 0.5), squeeze=False)
     for row, (name, frames) in enumerate(rows.items()):
         for step, frame in enumerate(frames):
@@ -22,7 +28,7 @@ def draw_filmstrip(rows: dict[str, UInt8[np.ndarray, "t H W c"]], frame_max: int
             axis.imshow(as_picture(frame, frame_max), interpolation="nearest")
             axis.set_xticks([])
             axis.set_yticks([])
-            differs = not np.array_equal(frame, real[step])
+            differs = row > 0 and not np.array_equal(frame, truth[step])
             for side in axis.spines.values():
                 side.set_color("#d9480f" if differs else "#bbb")
                 side.set_linewidth(1.6 if differs else 0.6)

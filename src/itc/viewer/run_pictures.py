@@ -18,9 +18,11 @@ def draw_dreams(run: Run, path: Path | None = None) -> Path:
     """
     spec = run.env.spec
     beside = dream_beside(run, to_compare(spec.name), STRIP)
-    rows = {"real": beside.real} | {name: dream.frames for name, dream in beside.dreams.items()}
+    rows = beside.pictures | {name: dream.frames for name, dream in beside.dreams.items()}
     path = path or run.path / "dreams.png"
-    draw_filmstrip(rows, spec.frame_max, path, "The world, and what the model dreams under the same actions")
+    draw_filmstrip(
+        rows, beside.read, spec.frame_max, path, "The world, and what the model dreams under the same actions"
+    )
     return path
 
 

@@ -41,14 +41,17 @@ class Layout:
         return (block + 2 * np.arange(self.blocks)[:, None, None]).astype(np.int32)
 
 
-def rotary_angles(positions: Int32[np.ndarray, "t slots axes"], head_size: int) -> Float32[np.ndarray, "t slots pairs"]:
+def rotary_angles(
+    positions: Int32[np.ndarray, "t slots axes"], head_size: int, inclusive: bool = False
+) -> Float32[np.ndarray, "t slots pairs"]:
     """The angle by which each pair (i, i + pairs) of a head's numbers is turned, given 1-D or 3-D positions.
 
-    Pair i turns by θ_i = 10000^(−2i / head size) per unit of its axis. With three axes, the first three quarters of the
-    pairs, which turn fastest, alternate between x and y, and the rest follow time.
+    Pair i turns by θ_i = 10000^(−i / pairs) per unit of its axis; if inclusive, by 10000^(−i / (pairs − 1)), so that
+    the last one turns by exactly 1/10000. With three axes, the first three quarters of the pairs, which turn fastest,
+    alternate between x and y, and the rest follow time.
     """
     pairs = head_size // 2
-    theta = 10000.0 ** (-np.arange(pairs) / pairs)
+    theta = 10000.0 ** (-np.arange(pairs) / (pairs - inclusive))
     if positions.shape[-1] == 1:
         axis = np.zeros(pairs, int)
     else:

@@ -1,6 +1,6 @@
 """How each table and figure of the paper is made again, by name."""
 
-from itc.evaluate.reproduce import figures, tables
+from itc.evaluate.reproduce import atari, figures, tables
 from itc.evaluate.reproduce.recipe import Recipe
 
-RECIPES: dict[str, Recipe] = {**tables.RECIPES, **figures.RECIPES}
+RECIPES: dict[str, Recipe] = {**tables.RECIPES, **atari.RECIPES, **figures.RECIPES}

@@ -70,13 +70,23 @@ def runs_at_paper_size(env: str, variants: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{FULL}/{env.replace('/', '-')}-{variant}/seed=*" for variant in variants)
 
 
-def at_quick_size(env: str, grids: Mapping[str, Sequence[str]], out: Path, seeds: int) -> tuple[Step, ...]:
+def compare(table: str, runs: Sequence[str]) -> tuple[Step, ...]:
+    """What comes after training at the paper's size."""
+    return (
+        Step("what they reached, in the paper's measure", ("reproduce", table, "--runs", *runs)),
+        Step("the same with curves and intervals", ("report", *runs, "-o", str(FULL / f"{table}.html"))),
+    )
+
+
+def at_quick_size(
+    env: str, grids: Mapping[str, Sequence[str]], out: Path, seeds: int, episodes: int = EPISODES_HERE
+) -> tuple[Step, ...]:
     """Agents made of the environment's quick preset, as many at once as there are cores."""
     steps = []
     for about, grid in grids.items():
         runs = len(points_of(sweep(about, f"{env}/quick", seeds, out, grid)))
         jobs = min(runs, os.cpu_count() or 1)
-        more = ("--jobs", str(jobs), "--episodes", str(EPISODES_HERE))
+        more = ("--jobs", str(jobs), "--episodes", str(episodes))
         steps.append(sweep(about, f"{env}/quick", seeds, out, grid, more))
     return tuple(steps)
 

@@ -8,7 +8,7 @@ from typing import Literal
 from itc.presets import find
 from itc.train.run_folder import flat
 
-EPISODES, EPISODES_HERE = 1000, 256  # of each evaluation, at the paper's size and in the smaller version
+EPISODES_HERE = 256  # of each evaluation in the smaller version
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,13 @@ class Recipe:
     full: tuple[Step, ...]
     here: Callable[[Path, int], tuple[Step, ...]]  # the smaller version, given a folder and a number of seeds
     seeds_here: int = 2
+    episodes_here: int = EPISODES_HERE
     stands_in: tuple[tuple[str, str], ...] = ()  # presets: a small one, and the paper's that it stands in for
     also_reduced: tuple[str, ...] = ()
     published: tuple[str, ...] = ()  # tables of the paper's numbers that belong to it
-    measure: Literal["training", "evaluation", "time"] | None = None  # where in a run's folder its numbers stand
+    as_table: Callable[[], list[str]] | None = None  # they as lines of a table, if not simply one after the other
+    # Where in a run's folder its numbers stand; "all games" are those of the evaluations, taken together.
+    measure: Literal["training", "evaluation", "time", "all games"] | None = None
     instead_of_runs: str = ""  # why it cannot be made of given runs
     notes: tuple[str, ...] = ()
 
@@ -42,7 +45,8 @@ def reductions(recipe: Recipe, seeds: int) -> list[str]:
     """Everything in which the smaller version differs, in sentences."""
     said = []
     if recipe.stands_in:
-        said += [f"seeds {seeds} ({recipe.seeds})", f"evaluation episodes {EPISODES_HERE} ({EPISODES:,})"]
+        episodes = find(recipe.stands_in[0][1]).config.evaluation_episodes
+        said += [f"seeds {seeds} ({recipe.seeds})", f"evaluation episodes {recipe.episodes_here} ({episodes:,})"]
     for small, paper in recipe.stands_in:
         ours, theirs = (flat(asdict(find(name).config)) for name in (small, paper))
         changed = [f"{name} {_text(ours[name])} ({_text(theirs[name])})" for name in ours if ours[name] != theirs[name]]

@@ -3,7 +3,6 @@
 from functools import partial
 from pathlib import Path
 
-from itc.evaluate.published import value
 from itc.evaluate.reproduce.commands import (
     FULL,
     QUICK,
@@ -14,12 +13,14 @@ from itc.evaluate.reproduce.commands import (
     agents_here,
     at_paper_size,
     at_quick_size,
+    compare,
     run_folders,
     runs_at_paper_size,
     sweep,
 )
 from itc.evaluate.reproduce.recipe import Recipe, Step
 from itc.presets import find
+from itc.published import value
 
 CLASSIC, GAMES = "craftax-classic", ("asterix", "breakout", "freeway", "space_invaders")
 RETURNED = ("dedieu", "dedieu-tuned", "itc-paper")
@@ -40,15 +41,8 @@ HORIZON_HERE = find(f"{CLASSIC}/quick").config.world_model.blocks  # what the sm
 CLASSIC_SIZE = ((f"{CLASSIC}/quick", f"{CLASSIC}/itc-paper"),)
 
 
-def _compare(table: str, runs: tuple[str, ...]) -> tuple[Step, ...]:
-    return (
-        Step("what they reached, in the paper's measure", ("reproduce", table, "--runs", *runs)),
-        Step("the same with curves and intervals", ("report", *runs, "-o", str(FULL / f"{table}.html"))),
-    )
-
-
 def _train_and_compare(table: str, env: str, variants: tuple[str, ...], seeds: int) -> tuple[Step, ...]:
-    return (*at_paper_size(env, variants, seeds), *_compare(table, runs_at_paper_size(env, variants)))
+    return (*at_paper_size(env, variants, seeds), *compare(table, runs_at_paper_size(env, variants)))
 
 
 def _look_into_dreams(runs: tuple[str, ...], horizon: int, out: Path) -> tuple[Step, ...]:
@@ -88,7 +82,7 @@ def _minatar_here(out: Path, seeds: int) -> tuple[Step, ...]:
 def _minatar_full(seeds: int) -> tuple[Step, ...]:
     envs, variants = [f"minatar/{game}" for game in GAMES], tuple(QUICK_MINATAR)
     steps = tuple(step for env in envs for step in at_paper_size(env, variants, seeds))
-    return (*steps, *_compare("minatar", tuple(run for env in envs for run in runs_at_paper_size(env, variants))))
+    return (*steps, *compare("minatar", tuple(run for env in envs for run in runs_at_paper_size(env, variants))))
 
 
 RECIPES: dict[str, Recipe] = {
@@ -160,7 +154,7 @@ RECIPES: dict[str, Recipe] = {
         full=(
             *at_paper_size(CLASSIC, ("itc-paper",), 10),
             *(sweep(about, f"{CLASSIC}/itc-paper", 10, FULL, grid) for about, grid in SEARCH.items()),
-            *_compare("ot-sweep", (f"{FULL}/{CLASSIC}-itc-paper/*seed=*",)),
+            *compare("ot-sweep", (f"{FULL}/{CLASSIC}-itc-paper/*seed=*",)),
         ),
         here=_search_here,
         seeds_here=1,

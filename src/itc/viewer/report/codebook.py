@@ -22,10 +22,10 @@ def codebook(sheets: Sequence[Markup]) -> Section | None:
 
 def sheet_of(name: str, run: Run) -> Markup | None:
     """All codes of a run."""
-    if not int(run.codebook.size):
+    if not run.codes:
         return None
-    size, room = int(run.codebook.size), len(run.codebook.patches)
-    patches = np.asarray(run.codebook.patches[:size])
+    size, room = run.codes, len(run.state.codebook.patches)
+    patches = np.asarray(run.state.codebook.patches[:size])
     columns = min(size, 32)
     sheet = contact_sheet(patches, run.env.spec.frame_max, columns)
     scale = max(1, round(LARGE / patches.shape[2]))

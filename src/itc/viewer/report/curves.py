@@ -81,8 +81,8 @@ def _warm_ups(groups: Sequence[Group]) -> list[Mark]:
     together: dict[int, list[str]] = {}
     for one in groups:
         config = one.runs[0].config
-        if config.imagine.updates and config.learn_policy:
-            together.setdefault(config.imagine.warm_up, []).append(one.name)
+        if config.dreams_after is not None:
+            together.setdefault(config.dreams_after, []).append(one.name)
     dreamers = {name for names in together.values() for name in names}
     if len(together) == 1:
         awake = [one.name for one in groups if one.name not in dreamers]

@@ -61,7 +61,7 @@ def swatch(index: int) -> Markup:
 def _interactions(one: Group) -> str:
     """How many there were, and how many there will be if that is not all."""
     config = one.runs[0].config
-    whole = config.iterations * config.interactions_per_iteration
+    whole = config.interactions_after(config.iterations)
     reached = min((run.metrics[-1]["interactions"] if run.metrics else 0) for run in one.runs)
     return f"{reached:,}" if reached >= whole else f"{reached:,} of {whole:,}"
 

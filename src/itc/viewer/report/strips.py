@@ -23,7 +23,7 @@ def dreams(films: Sequence[Markup]) -> Section | None:
     note = prose(
         "One piece of play in a world of a held-out seed, and what the model makes of it from the first frame on under "
         "the same actions, once for each decoder and with the same chance. ",
-        element("span", "Outlined", class_="key wrong"), ": cells that differ from the real frame. ",
+        element("span", "Outlined", class_="key wrong"), ": cells that differ from what tokens can say of the real frame. ",
         element("span", "Arrows", class_="key copy"), ": tokens copied from another cell, where that changed the cell.",
     )  # fmt: skip
     return Section("dreams", "The world and its dreams", (note, _arrowhead(), *films))
@@ -31,7 +31,7 @@ def dreams(films: Sequence[Markup]) -> Section | None:
 
 def film_of(name: str, run: Run) -> Markup | None:
     """What a run dreams with the decoders to compare, and with its own if that is none of these."""
-    if not int(run.codebook.size):
+    if not run.codes:
         return None
     decoders = to_compare(run.env.spec.name) | {"argmax": "argmax"}
     if run.config.decode_config not in [PRESETS[decoder] for decoder in decoders]:
@@ -41,9 +41,12 @@ def film_of(name: str, run: Run) -> Markup | None:
 
 def film(name: str, spec: EnvSpec, beside: Beside) -> Markup:
     """A strip to look along, which the script also plays; without a script the strip is all there is."""
-    rows = [_row("real", [_frame(frame, spec, "real", at) for at, frame in enumerate(beside.real)])]
+    rows = [
+        _row(who, [_frame(frame, spec, who, at) for at, frame in enumerate(frames)])
+        for who, frames in beside.pictures.items()
+    ]
     for decoder, dream in beside.dreams.items():
-        rows.append(_row(decoder, _dreamed(decoder, dream, beside.real, spec)))
+        rows.append(_row(decoder, _dreamed(decoder, dream, beside.read, spec)))
     heads = [
         element("span", at, element("small", beside.actions[at - 1] if at else "")) for at in range(len(beside.real))
     ]
@@ -70,15 +73,16 @@ def _row(name: str, frames: list[Markup], kind: str = "frames") -> Markup:
     return element("div", element("span", name, class_="who"), frames, class_=f"row {kind}", data_name=name)
 
 
-def _dreamed(decoder: str, dream: Dream, real: UInt8[np.ndarray, "t H W c"], spec: EnvSpec) -> list[Markup]:
+def _dreamed(decoder: str, dream: Dream, truth: UInt8[np.ndarray, "t H W c"], spec: EnvSpec) -> list[Markup]:
     pictures = []
+    context = len(dream.frames) - len(dream.source)
     for at, frame in enumerate(dream.frames):
         drawn = []
-        if at:
+        if at >= context:
             changed = different_cells(dream.frames[at - 1], frame, spec.grid)
             drawn = [
-                _outline(different_cells(real[at], frame, spec.grid)),
-                _arrows(dream.source[at - 1], changed, spec.grid),
+                _outline(different_cells(truth[at], frame, spec.grid)),
+                _arrows(dream.source[at - context], changed, spec.grid),
             ]
         pictures.append(_frame(frame, spec, decoder, at, drawn))
     return pictures

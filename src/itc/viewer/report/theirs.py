@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from itc.evaluate import published
+from itc import published
+from itc.evaluate import human_normalised
 
 OURS_TO_THEIRS = {  # what `itc accuracy` measures → the nearest of theirs: measure, part of the data
     "plausible · context 1 · all": ("accuracy %", "all transitions"),
@@ -17,6 +18,7 @@ TIMES = {  # what they timed → our phase, unit
     "total, hours": ("in all", "h"),
 }
 CRAFTAX = ("craftax-classic", "craftax")
+ATARI_100K = "100,000 interactions"  # of everybody who learned
 
 
 class Theirs(NamedTuple):
@@ -33,7 +35,12 @@ def at_the_end_of_training(env: str) -> list[Theirs]:
 
 
 def after_training(env: str) -> list[Theirs]:
-    """Return of evaluation episodes."""
+    """Return of evaluation episodes; on Atari, also what playing at random and a person reach."""
+    if env.startswith("atari/"):
+        return [
+            line._replace(setting="" if line.method in human_normalised.SCALE else ATARI_100K)
+            for line in _lines(_returns_on_atari(env))
+        ]
     if not env.startswith("minatar/"):
         return []
     return _lines([row for row in published.rows("minatar") if _plain(row.setting.split(",")[0]) == _game(env)])
@@ -70,14 +77,11 @@ def over_all_games() -> list[Theirs]:
 
 def random_and_human(env: str) -> tuple[float, float] | None:
     """Returns that count as 0 and 1, where somebody has measured a person's."""
-    if not env.startswith("atari/"):
-        return None
-    found = {
-        row.method: row.value
-        for row in published.rows("atari")
-        if row.measure == "return" and _plain(row.setting) == _game(env)
-    }
-    return (found["Random"], found["Human"]) if {"Random", "Human"} <= set(found) else None
+    return human_normalised.random_and_human(env)
+
+
+def _returns_on_atari(env: str) -> list[published.Row]:
+    return [row for row in published.rows("atari") if row.measure == "return" and _plain(row.setting) == _game(env)]
 
 
 def _lines(rows: Sequence[published.Row]) -> list[Theirs]:

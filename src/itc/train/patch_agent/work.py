@@ -3,7 +3,6 @@
 collect and learn from it → grow the codebook → learn the world model → dream and learn from it
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,31 +12,24 @@ from jax import Array, lax, random
 from jaxtyping import Float32
 
 from itc import replay
+from itc.decoding.config import DecodeConfig
 from itc.envs.base import Environment
 from itc.envs.rollout import Play
-from itc.policies.conv_gru import ActorCritic
+from itc.policies.conv_gru import ActorCritic, SamplingPolicy
 from itc.tokenizers import patches
-from itc.train.collect import as_steps, collect, count, sampling_policy
-from itc.train.config import ImagineConfig, TrainConfig
-from itc.train.imagine import WorldModelEnv, imagine
-from itc.train.learn_policy import Metrics, PolicyState, learn_policy, learn_policy_in_epochs, lessons_of
-from itc.train.learn_tokenizer import learn_tokenizer
-from itc.train.learn_world_model import Experience, WorldModelState, learn_world_model
-from itc.train.state import TrainState
+from itc.train.agent import Metrics, Part, split_updates
+from itc.train.collect import as_steps, collect, count
+from itc.train.imagine import imagine
+from itc.train.patch_agent.config import ImagineConfig, PatchConfig
+from itc.train.patch_agent.dream_world import WorldModelEnv
+from itc.train.patch_agent.learn_policy import PolicyState, learn_policy, learn_policy_in_epochs, lessons_of
+from itc.train.patch_agent.learn_tokenizer import learn_tokenizer
+from itc.train.patch_agent.learn_world_model import Experience, WorldModelState, learn_world_model
+from itc.train.patch_agent.state import PatchState
 from itc.types import Rollout
 
-# Updates that are compiled into one call, at most: long enough for the overhead, short enough to stop in between.
-UPDATES_PER_PART = 25
 
-
-class Part(NamedTuple):
-    """A piece of work: which phase it belongs to, and what to do."""
-
-    phase: str
-    do: Callable[[TrainState, Array], tuple[TrainState, Metrics]]
-
-
-def parts_of(env: Environment, config: TrainConfig, iteration: int) -> list[Part]:
+def parts_of(env: Environment, config: PatchConfig, iteration: int) -> list[Part]:
     """All pieces of work of one iteration, in order."""
     parts = [Part("play", partial(_play, env, config)), Part("tokenizer", partial(_grow_codebook, env, config))]
     learning = config.world_model_learning
@@ -49,14 +41,8 @@ def parts_of(env: Environment, config: TrainConfig, iteration: int) -> list[Part
     return parts
 
 
-def split_updates(updates: int) -> tuple[int, int]:
-    """(updates per call, calls): the longest calls that are all of the same length, which compiles once."""
-    per_part = max(size for size in range(1, UPDATES_PER_PART + 1) if updates % size == 0)
-    return per_part, updates // per_part
-
-
-def _play(env: Environment, config: TrainConfig, state: TrainState, key: Array) -> tuple[TrainState, Metrics]:
-    play, seen = collect(env, state.policy.network, state.play, key, config.collect.steps)
+def _play(env: Environment, config: PatchConfig, state: PatchState, key: Array) -> tuple[PatchState, Metrics]:
+    play, seen = collect(env, SamplingPolicy(state.policy.network), state.play, key, config.collect.steps)
     policy, metrics = state.policy, {}
     if config.learn_policy:
         policy, metrics = _learn_from_play(policy, state.play.policy, seen, play, config)
@@ -69,12 +55,12 @@ def _play(env: Environment, config: TrainConfig, state: TrainState, key: Array) 
 
 
 @partial(jax.jit, static_argnames="config", donate_argnames="policy")
-def _learn_from_play(policy: PolicyState, memory, seen, after, config: TrainConfig) -> tuple[PolicyState, Metrics]:
+def _learn_from_play(policy: PolicyState, memory, seen, after, config: PatchConfig) -> tuple[PolicyState, Metrics]:
     lessons = lessons_of(policy, memory, seen, after, config.ppo, config.compat.leaky_gae)
     return learn_policy_in_epochs(policy, lessons, config.ppo, config.accumulate)
 
 
-def _grow_codebook(env: Environment, config: TrainConfig, state: TrainState, key: Array) -> tuple[TrainState, Metrics]:
+def _grow_codebook(env: Environment, config: PatchConfig, state: PatchState, key: Array) -> tuple[PatchState, Metrics]:
     windows, length = config.collect.lanes, config.world_model.blocks + 1
     tokenizer = config.tokenizer.config(env.spec)
     grown = _grown(state.codebook, state.memory, key, windows, length, config.tokenizer.updates, tokenizer)
@@ -85,7 +71,7 @@ def _grow_codebook(env: Environment, config: TrainConfig, state: TrainState, key
 _grown = jax.jit(learn_tokenizer, static_argnums=(3, 4, 5, 6))
 
 
-def _learn_world_model(config: TrainConfig, updates: int, state: TrainState, key: Array) -> tuple[TrainState, Metrics]:
+def _learn_world_model(config: PatchConfig, updates: int, state: PatchState, key: Array) -> tuple[PatchState, Metrics]:
     world_model, metrics = _updated_world_model(
         state.world_model, state.memory, state.codebook, key, updates, state.codebook.bucket, config
     )
@@ -100,7 +86,7 @@ def _updated_world_model(
     key: Array,
     updates: int,
     bucket: int,
-    config: TrainConfig,
+    config: PatchConfig,
 ) -> tuple[WorldModelState, Metrics]:
     learning, blocks = config.world_model_learning, config.world_model.blocks
 
@@ -124,23 +110,30 @@ def draw_experience(
 
 
 def _learn_in_dreams(
-    env: Environment, config: TrainConfig, updates: int, state: TrainState, key: Array
-) -> tuple[TrainState, Metrics]:
-    world = WorldModelEnv(
-        state.world_model.model,
-        state.codebook,
-        env.spec,
-        config.decode_config,
-        state.codebook.bucket,
-        config.compat.copy_after_done,
-    )
+    env: Environment, config: PatchConfig, updates: int, state: PatchState, key: Array
+) -> tuple[PatchState, Metrics]:
+    world = world_of(state, env, config.decode_config, config.compat.copy_after_done)
     policy, metrics = _improved_in_dreams(state.policy, world, state.memory, key, updates, config)
     return state._replace(policy=policy), metrics
 
 
+def world_of(
+    state: PatchState, env: Environment, decoder: DecodeConfig, copy_after_done: bool = False
+) -> WorldModelEnv:
+    """The world as it is known so far."""
+    return WorldModelEnv(
+        model=state.world_model.model,
+        codebook=state.codebook,
+        spec=env.spec,
+        decoder=decoder,
+        bucket=state.codebook.bucket,
+        copy_after_done=copy_after_done,
+    )
+
+
 @partial(jax.jit, static_argnames=("updates", "config"), donate_argnames="policy")
 def _improved_in_dreams(
-    policy: PolicyState, world: WorldModelEnv, memory: replay.Replay, key: Array, updates: int, config: TrainConfig
+    policy: PolicyState, world: WorldModelEnv, memory: replay.Replay, key: Array, updates: int, config: PatchConfig
 ) -> tuple[PolicyState, Metrics]:
     def update(policy: PolicyState, key: Array):
         hidden, dream, after = dream_of_play(
@@ -182,7 +175,7 @@ def dream_of_play(
     window = replay.sample(memory, sample_key, config.lanes, config.burn_in + 1)
     hidden, first = burn_in(network, window, released_burn_in)
     start, no_actions = window["frame"][:, -1:], window["action"][:, :0]
-    act = sampling_policy(network)
+    act = SamplingPolicy(network)
     after, dream = imagine(world, dream_key, start, no_actions, act, hidden, config.steps, first)
     return DreamOfPlay(hidden, dream, after)
 

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from itc.evaluate.markdown import markdown
+from itc.markdown import markdown
 
 FILE = "published.json"
 
@@ -14,7 +14,7 @@ FILE = "published.json"
 class Row(NamedTuple):
     """One number of a table; in this file always one that the paper prints."""
 
-    # The names of `itc reproduce`; and "atari", and "search", where a 1 marks what the paper chose among what it tried.
+    # The names of `itc reproduce`; and "search", where a 1 marks what the paper chose among what it tried.
     table: str
     method: str  # † has the hyperparameters of ITC
     setting: str  # what else must be known: interactions, game, part of the data, coefficients
@@ -26,7 +26,7 @@ class Row(NamedTuple):
 @cache
 def all_rows() -> tuple[Row, ...]:
     """Everything, in the paper's order."""
-    records = json.loads(files("itc.evaluate").joinpath(FILE).read_text(encoding="utf-8"))
+    records = json.loads(files("itc").joinpath(FILE).read_text(encoding="utf-8"))
     return tuple(Row(**record) for record in records)
 
 

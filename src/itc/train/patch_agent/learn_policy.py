@@ -12,11 +12,10 @@ from itc.envs.rollout import Play
 from itc.policies.conv_gru import ActorCritic
 from itc.policies.losses import PPOConfig, ppo_loss
 from itc.policies.returns import ReturnNormaliser, advantages, new_return_normaliser
+from itc.train.agent import Metrics
 from itc.train.collect import ends_of
 from itc.train.optimise import begin_optimising, clipped_adam, follow_gradient
 from itc.types import Rollout
-
-Metrics = dict[str, Float32[Array, ""]]
 
 
 class PolicyState(NamedTuple):

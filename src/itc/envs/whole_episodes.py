@@ -1,0 +1,64 @@
+"""How well a policy plays: whole episodes in new worlds."""
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jax import Array, random
+from jaxtyping import Bool, Float32
+
+from itc.envs.base import Environment
+from itc.envs.rollout import Play, Player, RandomPolicy, begin, rollout
+
+AT_ONCE = 256  # episodes played side by side
+AT_ONCE_FROM_PYTHON = 8  # as the Atari agents are evaluated
+STEPS_PER_CALL = 100
+
+
+class Episodes(NamedTuple):
+    """What came out of them, one entry each."""
+
+    returns: Float32[np.ndarray, " episodes"]
+    lengths: Float32[np.ndarray, " episodes"]
+    achievements: Bool[np.ndarray, "episodes a"]
+
+
+def play_episodes(env: Environment, player: Player | None, key: Array, episodes: int) -> Episodes:
+    """One episode per lane, from start to end, so that long ones count as much as short ones; None plays at random."""
+    player = RandomPolicy(env.spec.num_actions) if player is None else player
+    at_once = AT_ONCE if env.pure else AT_ONCE_FROM_PYTHON
+    found = [
+        _play_round(env, player, random.fold_in(key, start), min(at_once, episodes - start))
+        for start in range(0, episodes, at_once)
+    ]
+    return Episodes(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+def _play_round(env: Environment, player: Player, key: Array, lanes: int) -> Episodes:
+    """A lane that has finished its episode plays on until all have, but nobody counts."""
+    reset_key, play_key = random.split(key)
+    world, frame = env.reset(reset_key, lanes)
+    play, turn = begin(world, frame, player.empty_memory(lanes)), 0
+    going = np.ones(lanes, bool)
+    total, length = np.zeros(lanes, np.float32), np.zeros(lanes, np.float32)
+    achievements = np.zeros((lanes, len(env.spec.achievements)), bool)
+    play_on = _compiled if env.pure else _play_on
+    while going.any():
+        play, outcome = play_on(env, player, play, random.fold_in(play_key, turn))
+        reward, terminated, truncated, unlocked = (np.asarray(part) for part in outcome)
+        for step in range(STEPS_PER_CALL):
+            total += going * reward[:, step]
+            length += going
+            achievements = np.where(going[:, None], unlocked[:, step], achievements)
+            going &= ~(terminated | truncated)[:, step]
+        turn += 1
+    return Episodes(total, length, achievements)
+
+
+def _play_on(env: Environment, player: Player, play: Play, key: Array) -> tuple[Play, tuple[Array, ...]]:
+    play, seen = rollout(env, play, player, key, STEPS_PER_CALL)
+    outcome = seen.outcome
+    return play, (outcome.reward, outcome.terminated, outcome.truncated, outcome.achievements)
+
+
+_compiled = jax.jit(_play_on, static_argnums=0)

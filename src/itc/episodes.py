@@ -1,0 +1,147 @@
+"""Episodes in a replay memory of one lane, one after the other, and pieces of them.
+
+Beside its steps an episode leaves a last frame, after which nothing was done: it is stored as a step of its own, with
+action 0 and reward 0. A step knows its episode's number, so a piece ends where the number changes. It also carries its
+frame's tokens, once somebody has read them, and how much the piece that begins there surprised the world model last.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax, random
+from jaxtyping import Bool, Float32, Int32
+
+from itc.replay import Replay, ReplayConfig, empty_replay
+from itc.types import EnvSpec, Rollout
+
+NEW_SURPRISE = 10.0  # of pieces that nobody has learned from yet: more than any other, so that somebody soon does
+
+
+class Piece(NamedTuple):
+    """Consecutive steps of several episodes; where the mask is false, there is none."""
+
+    steps: dict[str, Array]  # every leaf (b, t, …)
+    mask: Bool[Array, "b t"]
+
+
+def empty_memory(spec: EnvSpec, frames: int) -> Replay:
+    one_step = {
+        "frame": jax.ShapeDtypeStruct(spec.frame_shape, jnp.uint8),
+        "tokens": jax.ShapeDtypeStruct((spec.cells,), jnp.uint16),
+        "action": jax.ShapeDtypeStruct((), jnp.int32),
+        "reward": jax.ShapeDtypeStruct((), jnp.float32),
+        "end": jax.ShapeDtypeStruct((), jnp.bool_),
+        "episode": jax.ShapeDtypeStruct((), jnp.int32),
+        "surprise": jax.ShapeDtypeStruct((), jnp.float32),
+    }
+    return empty_replay(one_step, ReplayConfig(frames, lanes=1))
+
+
+class Stored(NamedTuple):
+    """What a rollout leaves in memory, in twice the room of its steps at the most."""
+
+    steps: dict[str, np.ndarray]  # every leaf (1, 2 t, …)
+    count: int  # of them that are filled
+    episode: int  # the number of the episode that is under way afterwards
+
+
+def steps_of(seen: Rollout, episode: int, cells: int) -> Stored:
+    """Steps of a rollout of one lane that kept `last_frame`, and the last frames of the episodes that ended in it.
+
+    Only an end by the game's rules is an end; where the clock ran out the episode just has no more steps. Tokens are
+    left to be read.
+    """
+    terminated, truncated = (np.asarray(part)[0] for part in (seen.outcome.terminated, seen.outcome.truncated))
+    over = terminated | truncated
+    t, count = len(over), len(over) + int(over.sum())
+    # Each step moves back by the number of last frames before it.
+    place = np.arange(t) + np.concatenate([[0], np.cumsum(over)[:-1]])
+    number = episode + np.concatenate([[0], np.cumsum(over)[:-1]])
+    frames = np.asarray(seen.frames)[0]
+    steps = {
+        "frame": np.zeros((2 * t, *frames.shape[1:]), np.uint8),
+        "tokens": np.zeros((2 * t, cells), np.uint16),
+        "action": np.zeros(2 * t, np.int32),
+        "reward": np.zeros(2 * t, np.float32),
+        "end": np.zeros(2 * t, bool),
+        "episode": np.zeros(2 * t, np.int32),
+        "surprise": np.full(2 * t, NEW_SURPRISE, np.float32),
+    }
+    for name, values in (
+        ("frame", frames),
+        ("action", np.asarray(seen.actions)[0]),
+        ("reward", np.asarray(seen.outcome.reward)[0]),
+        ("end", terminated),
+        ("episode", number),
+    ):
+        steps[name][place] = values
+    steps["frame"][place[over] + 1] = np.asarray(seen.outcome.last_frame)[0][over]
+    steps["episode"][place[over] + 1] = number[over]
+    return Stored({name: values[None] for name, values in steps.items()}, count, episode + int(over.sum()))
+
+
+def beginnings(memory: Replay, least: int) -> Bool[Array, " slots"]:
+    """Where pieces of at least so many steps begin."""
+    episode, age = memory.steps["episode"][0], _order(memory)
+    return (age + least <= memory.stored) & (episode == jnp.roll(episode, -(least - 1)))
+
+
+def endings(memory: Replay, least: int) -> Bool[Array, " slots"]:
+    """Where pieces of at least so many steps end."""
+    return jnp.roll(beginnings(memory, least), least - 1)
+
+
+def piece_from(memory: Replay, first: Int32[Array, " b"], length: int, *names: str) -> Piece:
+    """So many steps from each of these slots on, or as many as the episode has; all their leaves unless some are named."""
+    return _piece(memory, first, jnp.arange(length), names)
+
+
+def piece_until(memory: Replay, last: Int32[Array, " b"], length: int, *names: str) -> Piece:
+    """So many steps up to each of these slots, or as many as the episode has."""
+    return _piece(memory, last, jnp.arange(1 - length, 1), names)
+
+
+def _piece(memory: Replay, anchor: Int32[Array, " b"], offsets: Int32[Array, " t"], names: tuple[str, ...]) -> Piece:
+    slot = (anchor[:, None] + offsets[None]) % memory.slots
+    steps = {name: memory.steps[name][0][slot] for name in names or memory.steps}
+    age = _order(memory)[anchor][:, None] + offsets[None]
+    episode = memory.steps["episode"][0]
+    same = episode[slot] == episode[anchor][:, None]
+    return Piece(steps, same & (age >= 0) & (age < memory.stored))
+
+
+def _order(memory: Replay) -> Int32[Array, " slots"]:
+    """The place of each slot in time; those that hold nothing come after all others."""
+    return (jnp.arange(memory.slots) - (memory.head - memory.stored)) % memory.slots
+
+
+def pick(key: Array, allowed: Bool[Array, " slots"], count: int) -> Int32[Array, " count"]:
+    """Slots drawn without repetition, each equally likely; where too few are allowed, one of them several times."""
+    return _highest(random.uniform(key, allowed.shape), allowed, count)
+
+
+def pick_surprising(
+    key: Array, allowed: Bool[Array, " slots"], surprise: Float32[Array, " slots"], surprising: int, others: int
+) -> Int32[Array, " count"]:
+    """Some slots drawn with probabilities softmax(surprise), the others equally likely from the rest, all mixed up.
+
+    Adding Gumbel noise to the logits and taking the highest is the same as drawing one after the other.
+    """
+    first_key, rest_key, order_key = random.split(key, 3)
+    first = _highest(surprise + random.gumbel(first_key, surprise.shape), allowed, surprising)
+    rest = pick(rest_key, allowed.at[first].set(False), others)
+    # Where everything was surprising enough, there is no rest.
+    rest = jnp.where(allowed[rest], rest, first[0])
+    return random.permutation(order_key, jnp.concatenate([first, rest]))
+
+
+def _highest(scores: Float32[Array, " slots"], allowed: Bool[Array, " slots"], count: int) -> Int32[Array, " count"]:
+    _, slots = lax.top_k(jnp.where(allowed, scores, -jnp.inf), count)
+    return jnp.where(allowed[slots], slots, slots[0])
+
+
+def with_steps(memory: Replay, **changed: Any) -> Replay:
+    """The same memory, in which these leaves (slots, …) of all steps are others."""
+    return memory._replace(steps={**memory.steps, **{name: leaf[None] for name, leaf in changed.items()}})

@@ -1,0 +1,82 @@
+"""The objective of the Atari agent: prefer what turned out better than expected, expect rightly, stay curious."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jaxtyping import Bool, Float32, Int
+
+from itc.hl_gauss import VALUES
+from itc.policies.conv_gru import log_probability
+from itc.policies.lstm import Outlook
+
+
+@dataclass(frozen=True)
+class ActorCriticConfig:
+    """The paper's settings, for Atari."""
+
+    discount: float = 0.99
+    lambda_: float = 0.95  # of the returns
+    entropy_coefficient: float = 0.001
+    return_batches: int = 501  # whose returns tell how large advantages are
+    return_tail: float = 0.025  # part of the returns at either side that does not count for that
+    mask_after_end: bool = False  # learn nothing from what is dreamed after an end; the authors' agent does
+    learning_rate: float = 0.0002
+    weight_decay: float = 0.01
+    max_gradient_norm: float = 3.0
+
+    def __post_init__(self) -> None:
+        for name in ("discount", "lambda_"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
+        if not 0 <= self.return_tail < 0.5:
+            raise ValueError(f"return_tail must be in [0, 0.5), got {self.return_tail}")
+        if self.return_batches < 1:
+            raise ValueError(f"return_batches must be at least 1, got {self.return_batches}")
+
+
+def actor_critic_loss(
+    outlook: Outlook,
+    actions: Int[Array, "b past"],
+    returns: Float32[Array, "b t"],
+    scale: Float32[Array, ""],
+    entropy_coefficient: float,
+    mask: Bool[Array, "b t1"] | None = None,
+) -> tuple[Float32[Array, ""], dict[str, Float32[Array, ""]]]:
+    """`outlook` has one step more than `returns`: the frame after the last action counts for the entropy only.
+
+    The action at that frame may be given or left out. `mask` says which steps count; all do without one.
+    """
+    t = returns.shape[1]
+    frames, given = outlook.logits.shape[1], actions.shape[1]
+    if frames != t + 1 or given not in (t, t + 1):
+        raise ValueError(f"{t} returns need {t + 1} steps of outlook and {t} or {t + 1} actions, got {frames}, {given}")
+    mask = jnp.ones((len(returns), t + 1), bool) if mask is None else mask
+    before, acted = Outlook(*(leaf[:, :t] for leaf in outlook)), mask[:, :t]
+    returns = lax.stop_gradient(returns)
+    value = lax.stop_gradient(before.value)
+    advantage = (returns - value) / lax.stop_gradient(scale)
+    actor_loss = -_mean(log_probability(before.logits, actions[:, :t]) * advantage, acted)
+    critic_loss = _mean(VALUES.loss(before.value_logits, returns), acted)
+    log_probabilities = jax.nn.log_softmax(outlook.logits)
+    entropy = _mean(-(jnp.exp(log_probabilities) * log_probabilities).sum(axis=-1), mask)
+    loss = actor_loss + critic_loss - entropy_coefficient * entropy
+    return loss, {
+        "loss": loss,
+        "actor_loss": actor_loss,
+        "critic_loss": critic_loss,
+        "entropy": entropy,
+        "value": _mean(value, acted),
+    }
+
+
+def until_end(ends: Bool[Array, "b t"]) -> Bool[Array, "b t1"]:
+    """A mask for `actor_critic_loss`: a frame counts unless an action before it ended the episode."""
+    over = jnp.cumsum(ends, axis=1, dtype=jnp.int32) > 0
+    return jnp.pad(~over, ((0, 0), (1, 0)), constant_values=True)
+
+
+def _mean(x: Float32[Array, "b t"], mask: Bool[Array, "b t"]) -> Float32[Array, ""]:
+    """Over the steps that count."""
+    return jnp.where(mask, x, 0.0).sum() / jnp.maximum(mask.sum(dtype=jnp.float32), 1.0)

@@ -1,0 +1,172 @@
+"""The actor-critic of the Atari agent: sees codes, remembers with an LSTM, and judges a return by bins."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array, lax, random
+from jaxtyping import Bool, Float32, Int
+
+from itc.hl_gauss import VALUES, value_bias
+from itc.layers import Conv3x3, Linear, Normalise, uniform_conv, uniform_linear
+
+
+@dataclass(frozen=True)
+class LSTMPolicyConfig:
+    """The paper's sizes, for Atari."""
+
+    channels: tuple[int, int] = (128, 64)  # of the two convolutions
+    hidden: int = 512  # numbers in each half of the memory, and in what it is fed
+
+    def __post_init__(self) -> None:
+        if min(self.channels) < 1:
+            raise ValueError(f"channels must be two positive numbers, got {self.channels}")
+        if self.hidden < 1:
+            raise ValueError(f"hidden must be at least 1, got {self.hidden}")
+
+
+class Memory(NamedTuple):
+    """What an LSTM remembers."""
+
+    hidden: Float32[Array, "b m"]  # what it shows
+    cell: Float32[Array, "b m"]  # what it keeps
+
+
+class Outlook(NamedTuple):
+    """What the network thinks of a situation."""
+
+    logits: Float32[Array, "*b a"]  # of the actions
+    value_logits: Float32[Array, "*b bins"]  # of the return, in bins
+
+    @property
+    def value(self) -> Float32[Array, "*b"]:
+        """The return that the bins speak of, in the game's units."""
+        return VALUES.mean(self.value_logits)
+
+
+class LSTM(eqx.Module):
+    """A long short-term memory fed with vectors of its own size."""
+
+    # Two layers with a bias each, as in torch; one would do, but would learn at another speed.
+    from_input: Linear
+    from_hidden: Linear
+
+    def __init__(self, key: Array, size: int):
+        input_key, hidden_key = random.split(key)
+        self.from_input = uniform_linear(input_key, size, 4 * size)
+        self.from_hidden = uniform_linear(hidden_key, size, 4 * size)
+
+    def __call__(self, memory: Memory, x: Float32[Array, "b m"]) -> Memory:
+        return self.step(memory, self.from_input(x))
+
+    def step(self, memory: Memory, pushed: Float32[Array, "b m4"]) -> Memory:
+        """The same, given what the input pushes the gates by: that needs no memory, so it can be computed before."""
+        write, keep, new, show = jnp.split(pushed + self.from_hidden(memory.hidden), 4, axis=-1)
+        cell = jax.nn.sigmoid(keep) * memory.cell + jax.nn.sigmoid(write) * jnp.tanh(new)
+        return Memory(jax.nn.sigmoid(show) * jnp.tanh(cell), cell)
+
+
+class LSTMActorCritic(eqx.Module):
+    """Codes of a frame in; actions' logits and a value out; a memory in between.
+
+    Every step of the game is two of the memory: the frame, after which actions and value are read off, and the action.
+    """
+
+    convolutions: tuple[Conv3x3, Conv3x3]
+    squeeze: Linear
+    squeeze_norm: Normalise
+    lstm: LSTM
+    action_embedding: Float32[Array, "a m"]
+    actor: Linear
+    critic: Linear
+    grid: tuple[int, int] = eqx.field(static=True)
+    config: LSTMPolicyConfig = eqx.field(static=True)
+
+    def __init__(
+        self,
+        key: Array,
+        grid: tuple[int, int],
+        code_size: int,
+        actions: int,
+        config: LSTMPolicyConfig = LSTMPolicyConfig(),
+    ):
+        keys = random.split(key, 7)
+        (first, second), hidden = config.channels, config.hidden
+        self.grid, self.config = grid, config
+        self.convolutions = (uniform_conv(keys[0], code_size, first), uniform_conv(keys[1], first, second))
+        self.squeeze = uniform_linear(keys[2], grid[0] * grid[1] * second, hidden)
+        self.squeeze_norm = Normalise(hidden, epsilon=1e-5)
+        self.lstm = LSTM(keys[3], hidden)
+        self.action_embedding = random.normal(keys[4], (actions, hidden))
+        self.actor = uniform_linear(keys[5], hidden, actions)
+        # At first returns near zero are thought the likeliest.
+        self.critic = Linear(uniform_linear(keys[6], hidden, VALUES.bins).weight, value_bias())
+
+    def empty_memory(self, b: int) -> Memory:
+        return Memory(*(jnp.zeros((b, self.config.hidden)) for _ in Memory._fields))
+
+    def observe(self, memory: Memory, codes: Float32[Array, "b n e"]) -> tuple[Memory, Outlook]:
+        """See a frame, and judge it."""
+        memory = self.lstm(memory, self._features(codes))
+        return memory, self._judge(memory.hidden)
+
+    def act(self, memory: Memory, actions: Int[Array, " b"]) -> Memory:
+        """Remember what was done."""
+        return self.lstm(memory, self.action_embedding[actions])
+
+    def watch(self, memory: Memory, codes: Float32[Array, "b t n e"], mask: Bool[Array, "b t"]) -> Memory:
+        """Look at what went before, without being told what was done; frames outside the mask are not there.
+
+        The authors' agent warms up like this, so a memory of watching differs from one of playing. Nothing is learned
+        from it: no gradient passes.
+        """
+        pushed = self.lstm.from_input(self._all_features(codes))
+
+        def step(memory: Memory, now):
+            pushed, there = now
+            after = self.lstm.step(memory, pushed)
+            return jax.tree.map(lambda new, old: jnp.where(there[:, None], new, old), after, memory), None
+
+        memory, _ = lax.scan(step, memory, (jnp.swapaxes(pushed, 0, 1), mask.T))
+        return lax.stop_gradient(memory)
+
+    def unroll(self, memory: Memory, codes: Float32[Array, "b t n e"], actions: Int[Array, "b past"]) -> Outlook:
+        """Judge all frames of a game: observe, act, observe, … with everything that needs no memory computed at once.
+
+        What was done at the last frame changes none of these judgements: it may be given or left out.
+        """
+        t = codes.shape[1]
+        if actions.shape[1] not in (t - 1, t):
+            raise ValueError(f"actions must be {t - 1} or {t} for {t} frames, got {actions.shape[1]}")
+        seen = jnp.swapaxes(self.lstm.from_input(self._all_features(codes)), 0, 1)
+        done = self.lstm.from_input(self.action_embedding)[actions[:, : t - 1].T]
+        memory = self.lstm.step(memory, seen[0])
+
+        def step(memory: Memory, now):
+            done, seen = now
+            memory = self.lstm.step(self.lstm.step(memory, done), seen)
+            return memory, memory.hidden
+
+        _, later = lax.scan(step, memory, (done, seen[1:]))
+        return self._judge(jnp.swapaxes(jnp.concatenate([memory.hidden[None], later]), 0, 1))
+
+    def _features(self, codes: Float32[Array, "b n e"]) -> Float32[Array, "b m"]:
+        x = codes.reshape(len(codes), *self.grid, -1)
+        for convolution in self.convolutions:
+            x = jax.nn.silu(convolution(x))
+        # Flat with channels last. The authors' have channels first, which only numbers the same inputs otherwise.
+        return jax.nn.silu(self.squeeze_norm(self.squeeze(x.reshape(len(x), -1))))
+
+    def _all_features(self, codes: Float32[Array, "b t n e"]) -> Float32[Array, "b t m"]:
+        b, t = codes.shape[:2]
+        return self._features(codes.reshape(b * t, *codes.shape[2:])).reshape(b, t, -1)
+
+    def _judge(self, hidden: Float32[Array, "*b m"]) -> Outlook:
+        return Outlook(self.actor(hidden), self.critic(hidden))
+
+
+def forget(memory: Memory, where: Bool[Array, " b"]) -> Memory:
+    """Empty memories, where an episode starts."""
+    return jax.tree.map(lambda leaf: jnp.where(where[:, None], 0.0, leaf), memory)

@@ -1,0 +1,77 @@
+"""Playing with the LSTM: policies for `itc.envs.rollout`, which see tokens in dreams and frames in the game.
+
+Both are pytrees, so that they can be handed to compiled functions. Their state is a memory.
+"""
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array, random
+from jaxtyping import Bool, Float32, Int, Int32, UInt8
+
+from itc.policies.lstm import LSTMActorCritic, Memory, forget
+
+
+class Decision(NamedTuple):
+    """What is remembered of a decision, for learning from it later."""
+
+    chosen: Int32[Array, "*b"]  # the action the network sampled, which is what its memory holds
+    value: Float32[Array, "*b"]
+    first: Bool[Array, "*b"]  # whether the frame was the first of its episode
+
+
+class TokenPolicy(eqx.Module):
+    """Play what the network finds good; what it sees are tokens."""
+
+    network: LSTMActorCritic
+    codebook: Float32[Array, "k e"]
+    temperature: float = eqx.field(static=True, default=1.0)  # towards 0: always the likeliest action
+    epsilon: float = eqx.field(static=True, default=0.0)  # how often any action is played instead
+    # Whether a first frame empties the memory. Not in dreams that go on after an end, as the authors' do: there the
+    # memory must be what `LSTMActorCritic.unroll` will make of it, which knows of no ends.
+    forgets: bool = eqx.field(static=True, default=True)
+
+    def __check_init__(self) -> None:
+        if not self.temperature > 0:
+            raise ValueError(f"temperature must be greater than 0, got {self.temperature}")
+        if not 0 <= self.epsilon <= 1:
+            raise ValueError(f"epsilon must be in [0, 1], got {self.epsilon}")
+
+    def empty_memory(self, b: int) -> Memory:
+        return self.network.empty_memory(b)
+
+    def __call__(
+        self, memory: Memory, tokens: Int[Array, "b n"], first: Bool[Array, " b"], key: Array
+    ) -> tuple[Memory, Int32[Array, " b"], Decision]:
+        choice_key, whether_key, which_key = random.split(key, 3)
+        memory = forget(memory, first) if self.forgets else memory
+        memory, outlook = self.network.observe(memory, self.codebook[tokens])
+        chosen = random.categorical(choice_key, outlook.logits / self.temperature).astype(jnp.int32)
+        # The memory is told what was chosen even where something else is played: so does the authors' agent.
+        memory = self.network.act(memory, chosen)
+        other = random.randint(which_key, chosen.shape, 0, outlook.logits.shape[-1])
+        played = jnp.where(random.bernoulli(whether_key, self.epsilon, chosen.shape), other, chosen)
+        return memory, played, Decision(chosen, outlook.value, first)
+
+
+@runtime_checkable
+class Encodes(Protocol):
+    """What a tokenizer must be able to do here."""
+
+    def encode(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]: ...
+
+
+class FramePolicy(eqx.Module):
+    """The same; what it sees are frames."""
+
+    tokenizer: Encodes
+    policy: TokenPolicy
+
+    def empty_memory(self, b: int) -> Memory:
+        return self.policy.empty_memory(b)
+
+    def __call__(
+        self, memory: Memory, frames: UInt8[Array, "b H W c"], first: Bool[Array, " b"], key: Array
+    ) -> tuple[Memory, Int32[Array, " b"], Decision]:
+        return self.policy(memory, self.tokenizer.encode(frames), first, key)

@@ -1,0 +1,92 @@
+"""Atari 100K: `itc train atari/pong/itc-paper --seed 0`; 26 games and five seeds in the paper.
+
+Published: mean return of the last weights after 100,000 interactions.
+"""
+
+from dataclasses import replace
+
+from itc.envs.atari import GAMES
+from itc.policies.actor_critic_loss import ActorCriticConfig
+from itc.policies.lstm import LSTMPolicyConfig
+from itc.presets.preset import Preset
+from itc.published import value
+from itc.tokenizers.vqvae import VQVAEConfig
+from itc.train.vq_agent.config import (
+    CollectConfig,
+    Compat,
+    EvaluateConfig,
+    ImagineConfig,
+    TokenizerLearning,
+    VQConfig,
+    WorldModelLearning,
+)
+from itc.world_models.pop import POPConfig
+
+GPU = "one GPU, 11 h at 20 TFLOP/s"
+
+ITC_PAPER = VQConfig(decoder="paper-atari")
+# Positions only: the control for any decoder, which the paper lacks.
+SIMULUS_ROPE3D = replace(ITC_PAPER, decoder="sample")
+SIMULUS = replace(SIMULUS_ROPE3D, world_model=POPConfig(rotary="1d", absolute=False))
+# As released, with everything that the authors' code does otherwise.
+ITC_RELEASED = replace(
+    ITC_PAPER,
+    decoder="released-atari",
+    compat=Compat(
+        late_ends=True,
+        look_ahead=True,
+        perceptual_dropout=True,
+        curious_to_the_end=True,
+        copy_after_done=True,
+        first_step_sampled=True,
+    ),
+)
+
+# Small networks, every phase: minutes on two cores. Too short to play well, long enough to see and to predict.
+QUICK = replace(
+    ITC_PAPER,
+    epochs=12,
+    collect=CollectConfig(epochs=10, steps=200, replay_frames=4_000),
+    tokenizer=TokenizerLearning(
+        vqvae=VQVAEConfig(codes=64, code_size=64, channels=(16, 32, 64, 64)),
+        updates=40,
+        frames=32,
+        after=1,
+        learning_rate=1e-3,
+    ),
+    world_model=POPConfig(codes=64, layers=2, width=64, heads=2, hidden=128, dropout=0.0, head_hidden=128),
+    world_model_learning=WorldModelLearning(updates=40, sequences=8, after=2, learning_rate=1e-3),
+    policy=LSTMPolicyConfig(channels=(32, 16), hidden=128),
+    actor_critic=ActorCriticConfig(return_batches=50),
+    imagine=ImagineConfig(updates=10, lanes=16, after=4),
+    evaluate=EvaluateConfig(every=0),
+)
+
+
+def title_of(game: str) -> str:
+    """As the paper writes it: up_n_down is UpNDown."""
+    return "".join(word.capitalize() for word in game.split("_"))
+
+
+def published(method: str, game: str) -> str:
+    return f"{value('atari', method, title_of(game), 'return'):g}"
+
+
+PRESETS = {
+    f"atari/{game}/{variant}": Preset(replace(config, env=f"atari/{game}"), about, hardware, number)
+    for game in GAMES
+    for variant, config, about, hardware, number in (
+        ("simulus", SIMULUS, "baseline: 1-D positions, sampling", GPU, published("Simulus", game)),
+        (
+            "simulus-rope3d",
+            SIMULUS_ROPE3D,
+            "3-D and absolute positions, sampling: the control for any decoder",
+            GPU,
+            "",
+        ),
+        ("itc-released", ITC_RELEASED, "the paper's agent as its code has it", GPU, published("ITC", game)),
+        ("itc-paper", ITC_PAPER, "the paper's agent as its text has it", GPU, published("ITC", game)),
+        ("itc", replace(ITC_PAPER, decoder="conserving"), "our decoder", GPU, ""),
+        ("quick", QUICK, "every phase, small; too short to play well", "two CPU cores, minutes", ""),
+    )
+}

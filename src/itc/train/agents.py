@@ -1,0 +1,12 @@
+"""All agents, by the name that their configurations carry."""
+
+from itc.train.agent import Agent
+from itc.train.config import TrainConfig
+from itc.train.patch_agent import PatchAgent
+from itc.train.vq_agent import VQAgent
+
+AGENTS: dict[str, Agent] = {"patches": PatchAgent(), "vqvae": VQAgent()}
+
+
+def agent_of(config: TrainConfig) -> Agent:
+    return AGENTS[config.agent]

@@ -1,0 +1,46 @@
+"""The agent of Craftax and MinAtar: tokens are patches, a transformer predicts them, PPO learns to act."""
+
+from dataclasses import replace
+
+import jax
+from jax import Array
+
+from itc.decoding.config import DecodeConfig
+from itc.envs.base import Environment
+from itc.envs.rollout import Player
+from itc.policies.conv_gru import SamplingPolicy
+from itc.train.agent import Agent, Part
+from itc.train.patch_agent.config import PatchConfig
+from itc.train.patch_agent.dream_world import WorldModelEnv
+from itc.train.patch_agent.state import PatchState, new_train_state, shape_of_state
+from itc.train.patch_agent.work import dream_of_play, parts_of, world_of
+from itc.types import Rollout
+
+
+class PatchAgent(Agent):
+    def new_state(self, env: Environment, config: PatchConfig, seed: int) -> PatchState:
+        return new_train_state(env, config, seed)
+
+    def shape_of_state(self, env: Environment, config: PatchConfig) -> PatchState:
+        return shape_of_state(env, config)
+
+    def parts_of(self, env: Environment, config: PatchConfig, iteration: int) -> list[Part]:
+        return parts_of(env, config, iteration)
+
+    def player(self, state: PatchState, config: PatchConfig) -> Player:
+        return SamplingPolicy(state.policy.network)
+
+    def codes(self, state: PatchState) -> int:
+        return int(state.codebook.size)
+
+    def world(self, state: PatchState, env: Environment, config: PatchConfig, decoder: DecodeConfig) -> WorldModelEnv:
+        return world_of(state, env, decoder)
+
+    def dream(
+        self, state: PatchState, world: WorldModelEnv, config: PatchConfig, key: Array, lanes: int, steps: int
+    ) -> Rollout:
+        asked = replace(config.imagine, lanes=lanes, steps=steps)
+        return _dream(world, state.policy.network, state.memory, key, asked).rollout
+
+
+_dream = jax.jit(dream_of_play, static_argnums=4)

@@ -1,0 +1,139 @@
+"""Everything that can be set about a training run. The defaults are the paper's, for Craftax-classic."""
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from itc.policies.conv_gru import PolicyConfig
+from itc.policies.losses import PPOConfig
+from itc.train.config import TrainConfig, at_least_one, divides
+from itc.train.patch_agent.learn_tokenizer import TokenizerLearning
+from itc.train.patch_agent.learn_world_model import WorldModelLearning
+from itc.world_models.gpt import WorldModelConfig
+
+RECENT = 50_000  # interactions: episodes that ended within them make up the reported return
+
+
+@dataclass(frozen=True)
+class CollectConfig:
+    """Playing the real game, and remembering it."""
+
+    lanes: int = 48
+    steps: int = 96  # per lane and iteration
+    replay_frames: int = 128_000
+
+
+@dataclass(frozen=True)
+class ImagineConfig:
+    """Playing in dreams."""
+
+    updates: int = 300  # dreams per iteration, each followed by one policy update; 0 switches imagination off
+    lanes: int = 48
+    steps: int = 20
+    burn_in: int = 5  # real frames that the policy's memory sees before the dream starts
+    warm_up: int = 50_000  # real interactions before the first dream
+
+
+@dataclass(frozen=True)
+class Compat:
+    """Mistakes of the authors' code that may matter to its results; off unless asked for."""
+
+    leaky_gae: bool = False  # advantages pass through episode ends
+    burn_in_reset: bool = False  # the memory is cleared by the same step's end, one frame too early, during burn-in
+    copy_after_done: bool = False  # tokens are copied across the end of a dreamed episode
+
+
+@dataclass(frozen=True)
+class PatchConfig(TrainConfig):
+    """A training run of the agent whose tokens are patches."""
+
+    agent: ClassVar[str] = "patches"
+    extendable: ClassVar[str] = "interactions"
+    evaluation_episodes: ClassVar[int] = 1000
+
+    interactions: int = 1_000_000  # rounded down to whole iterations
+    accumulate: int = 1  # groups of lanes whose policy gradients are summed up one after the other, to save memory
+    collect: CollectConfig = field(default_factory=CollectConfig)
+    tokenizer: TokenizerLearning = field(default_factory=TokenizerLearning)
+    world_model: WorldModelConfig = field(default_factory=WorldModelConfig)
+    world_model_learning: WorldModelLearning = field(default_factory=WorldModelLearning)
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    ppo: PPOConfig = field(default_factory=PPOConfig)
+    learn_policy: bool = True  # off: play as at the start for ever, and learn the world model only
+    imagine: ImagineConfig = field(default_factory=ImagineConfig)
+    compat: Compat = field(default_factory=Compat)
+
+    def __post_init__(self) -> None:
+        """Say in a sentence what cannot work, before anything is compiled."""
+        collect, imagine, blocks = self.collect, self.imagine, self.world_model.blocks
+        at_least_one(collect, "collect", "lanes", "steps", "replay_frames")
+        at_least_one(imagine, "imagine", "lanes", "steps")
+        at_least_one(self, "", "accumulate", "interactions")
+        if min(imagine.updates, imagine.burn_in, imagine.warm_up) < 0:
+            raise ValueError("imagine.updates, imagine.burn_in and imagine.warm_up must not be negative")
+        if imagine.steps > blocks:
+            raise ValueError(f"imagine.steps {imagine.steps} exceed world_model.blocks {blocks}, the model's context")
+        if self.interactions < self.interactions_per_iteration:
+            raise ValueError(
+                f"interactions {self.interactions} are less than one iteration of "
+                f"{collect.lanes} lanes × {collect.steps} steps = {self.interactions_per_iteration}"
+            )
+        slots = collect.replay_frames // collect.lanes
+        if slots < collect.steps:
+            raise ValueError(
+                f"collect.replay_frames {collect.replay_frames} hold {slots} steps per lane, less than the "
+                f"collect.steps {collect.steps} of one iteration"
+            )
+        window = max(blocks, imagine.burn_in) + 1
+        if min(slots, collect.steps) < window:
+            raise ValueError(
+                f"windows of {window} steps (world_model.blocks or imagine.burn_in, and one more) do not fit: "
+                f"collect.steps is {collect.steps}, and collect.replay_frames leave {slots} steps per lane"
+            )
+        divides("ppo.minibatches", self.ppo.minibatches, "collect.lanes", collect.lanes)
+        lanes_of_minibatch = collect.lanes // self.ppo.minibatches
+        divides("accumulate", self.accumulate, "lanes of a minibatch", lanes_of_minibatch)
+        divides("accumulate", self.accumulate, "imagine.lanes", imagine.lanes)
+        if self.tokenizer.codes != self.world_model.codes:
+            raise ValueError(
+                f"tokenizer.codes {self.tokenizer.codes} and world_model.codes {self.world_model.codes} must be equal"
+            )
+        self.check_decoder()
+
+    @property
+    def interactions_per_iteration(self) -> int:
+        return self.collect.lanes * self.collect.steps
+
+    @property
+    def iterations(self) -> int:
+        return self.interactions // self.interactions_per_iteration
+
+    def interactions_after(self, iteration: int) -> int:
+        return iteration * self.interactions_per_iteration
+
+    def with_iterations(self, iterations: int) -> "PatchConfig":
+        return replace(self, interactions=iterations * self.interactions_per_iteration)
+
+    @property
+    def context(self) -> int:
+        return self.world_model.blocks
+
+    @property
+    def dream_steps(self) -> int:
+        return self.imagine.steps
+
+    @property
+    def learns_to_act(self) -> bool:
+        return self.learn_policy
+
+    @property
+    def dreams_after(self) -> int | None:
+        return self.imagine.warm_up if self.learn_policy and self.imagine.updates else None
+
+    @property
+    def recent_iterations(self) -> int:
+        """How many iterations the reported return looks back on."""
+        return max(1, round(RECENT / self.interactions_per_iteration))
+
+    def dreams_in(self, iteration: int) -> bool:
+        """Whether this iteration (from 0) dreams: there is something to learn in dreams, and the warm-up is over."""
+        return self.dreams_after is not None and self.interactions_after(iteration + 1) > self.dreams_after

@@ -1,0 +1,78 @@
+"""The world model of patches, dressed as an environment."""
+
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array, lax, random
+from jaxtyping import Int, Int32, UInt8
+
+from itc.decoding.api import decode
+from itc.decoding.config import DecodeConfig
+from itc.tokenizers import patches
+from itc.train.imagine import DreamStep, DreamWorld
+from itc.types import EnvSpec
+from itc.world_models.gpt import Cache, WorldModel
+
+
+class DreamState(NamedTuple):
+    """What the model has seen, the frame it is at, and where chance comes from."""
+
+    cache: Cache
+    tokens: Int32[Array, "b n"]
+    key: Array
+
+
+class WorldModelEnv(DreamWorld):
+    """The transformer's world. Rewards are sampled classes, 0 or 1."""
+
+    model: WorldModel
+    codebook: patches.Codebook
+    spec: EnvSpec = eqx.field(static=True)
+    decoder: DecodeConfig = eqx.field(static=True)
+    bucket: int = eqx.field(static=True)  # how many codes to compute with; at least those in use
+    copy_after_done: bool = eqx.field(static=True, default=False)  # as the authors' code does, by mistake
+    context: ClassVar[int] = 1
+    shows_tokens: ClassVar[bool] = False
+
+    @property
+    def room(self) -> int:
+        return self.model.config.blocks
+
+    def read(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
+        return patches.encode(self.codebook, frames)
+
+    def show(self, tokens: Int[Array, "b n"]) -> UInt8[Array, "b H W c"]:
+        return patches.decode(self.codebook, tokens, self.spec.grid)
+
+    def fall_asleep(self, key: Array, tokens: Int[Array, "b context n"], actions: Int[Array, "b past"]) -> DreamState:
+        def remember(cache: Cache, seen: Any):
+            return self.model.step(cache, *seen, self.bucket)[0], None
+
+        past = (jnp.swapaxes(tokens[:, :-1], 0, 1), jnp.swapaxes(actions, 0, 1))
+        cache, _ = lax.scan(remember, self.model.empty_cache(len(tokens)), past)
+        return DreamState(cache, tokens[:, -1], key)
+
+    def step(self, state: DreamState, action: Int[Array, " b"]) -> tuple[DreamState, DreamStep]:
+        key, reward_key, done_key, token_key = random.split(state.key, 4)
+        cache, prediction = self.model.step(state.cache, state.tokens, action, self.bucket)
+        done = random.categorical(done_key, prediction.done) == 1
+        decoded = decode(
+            prediction.tokens,
+            state.tokens,
+            grid=self.spec.grid,
+            config=self.decoder,
+            key=token_key,
+            codes=jnp.minimum(self.codebook.size, self.bucket),
+            copyable=self.spec.copyable_by(self.decoder.rim),
+            done=None if self.copy_after_done else done,
+        )
+        outcome = DreamStep(
+            frame=self.show(decoded.tokens),
+            reward=random.categorical(reward_key, prediction.reward).astype(jnp.float32),
+            terminated=done,
+            truncated=jnp.zeros_like(done),
+            tokens=decoded.tokens,
+            source=decoded.source,
+        )
+        return DreamState(cache, decoded.tokens, key), outcome

@@ -1,0 +1,71 @@
+"""The whole of a training run as one value: what is saved, resumed and compared."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, random
+from jaxtyping import Int32
+
+from itc import replay
+from itc.envs.base import Environment
+from itc.envs.rollout import Play, begin
+from itc.policies.conv_gru import ActorCritic
+from itc.tokenizers import patches
+from itc.train.collect import Tally, new_tally
+from itc.train.patch_agent.config import PatchConfig
+from itc.train.patch_agent.learn_policy import PolicyState, new_policy_state
+from itc.train.patch_agent.learn_world_model import WorldModelState, new_world_model_state
+from itc.types import EnvSpec
+from itc.world_models.gpt import WorldModel
+
+
+class PatchState(NamedTuple):
+    """Everything that changes while training. `iteration` and `part` say what comes next."""
+
+    iteration: Int32[Array, ""]
+    part: Int32[Array, ""]  # of the iteration's work
+    play: Play
+    tally: Tally
+    policy: PolicyState
+    memory: replay.Replay
+    codebook: patches.Codebook
+    world_model: WorldModelState
+    key: Array  # never changes: every piece of work derives its own from it
+
+
+def new_train_state(env: Environment, config: PatchConfig, seed: int) -> PatchState:
+    """Nothing learned yet."""
+    env_key, *keys = random.split(random.key(seed), 4)
+    return _around(*env.reset(env_key, config.collect.lanes), env.spec, config, keys)
+
+
+def shape_of_state(env: Environment, config: PatchConfig) -> PatchState:
+    """The same without any numbers, for reading a checkpoint: nothing is compiled or allocated."""
+    around = partial(_around, spec=env.spec, config=config, keys=[random.key(0)] * 3)
+    return jax.eval_shape(around, *env.shapes(config.collect.lanes))
+
+
+def _around(world: Any, frame: Array, spec: EnvSpec, config: PatchConfig, keys: list[Array]) -> PatchState:
+    policy_key, model_key, key = keys
+    lanes = config.collect.lanes
+    network = ActorCritic(policy_key, spec, config.policy)
+    model = WorldModel(model_key, spec.grid, spec.num_actions, config.world_model)
+    one_step = {
+        "frame": jax.ShapeDtypeStruct(spec.frame_shape, jnp.uint8),
+        "action": jax.ShapeDtypeStruct((), jnp.int32),
+        "reward": jax.ShapeDtypeStruct((), jnp.float32),
+        "done": jax.ShapeDtypeStruct((), jnp.bool_),
+    }
+    return PatchState(
+        iteration=jnp.zeros((), jnp.int32),
+        part=jnp.zeros((), jnp.int32),
+        play=begin(world, frame, network.empty_memory(lanes)),
+        tally=new_tally(spec, lanes, config.recent_iterations),
+        policy=new_policy_state(network, config.ppo),
+        memory=replay.empty_replay(one_step, replay.ReplayConfig(config.collect.replay_frames, lanes)),
+        codebook=patches.empty_codebook(config.tokenizer.config(spec)),
+        world_model=new_world_model_state(model, config.world_model_learning),
+        key=key,
+    )

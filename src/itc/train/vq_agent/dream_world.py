@@ -1,0 +1,89 @@
+"""The retention world model and its tokenizer, dressed as an environment."""
+
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array, lax, random
+from jaxtyping import Bool, Float32, Int, Int32, UInt8
+
+from itc.decoding.api import decode
+from itc.decoding.config import DecodeConfig
+from itc.hl_gauss import REWARDS
+from itc.tokenizers.vqvae import VQVAE, Statistics
+from itc.train.imagine import DreamStep, DreamWorld
+from itc.types import EnvSpec
+from itc.world_models.pop import POPWorldModel, RetentionState
+from itc.world_models.pop_losses import intrinsic_reward
+
+
+class VQDreamState(NamedTuple):
+    """What the model has seen, the frame it is at, whether that is real, and where chance comes from."""
+
+    memory: RetentionState
+    tokens: Int32[Array, "b n"]
+    awake: Bool[Array, ""]
+    key: Array
+
+
+class VQWorld(DreamWorld):
+    """The retention model's world. Rewards are expected ones, and more where the ensemble disagrees."""
+
+    model: POPWorldModel
+    tokenizer: VQVAE
+    statistics: Statistics
+    curiosity: Float32[Array, ""]  # weight of the disagreement
+    spec: EnvSpec = eqx.field(static=True)
+    decoder: DecodeConfig = eqx.field(static=True)
+    copy_after_done: bool = eqx.field(static=True, default=False)  # as the authors' code does
+    first_step_sampled: bool = eqx.field(static=True, default=False)  # as the authors' code does
+    context: ClassVar[int] = 2  # the model has not learned to predict from less
+    shows_tokens: ClassVar[bool] = True
+
+    @property
+    def room(self) -> int:
+        return self.model.config.blocks
+
+    def read(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
+        return self.tokenizer.encode(frames)
+
+    def show(self, tokens: Int[Array, "b n"]) -> UInt8[Array, "b H W c"]:
+        return self.tokenizer.decode(tokens, self.statistics)
+
+    def fall_asleep(self, key: Array, tokens: Int[Array, "b context n"], actions: Int[Array, "b past"]) -> VQDreamState:
+        def remember(memory: RetentionState, seen: Any):
+            tokens, actions = seen
+            return self.model.observe(memory, self.tokenizer.embedding(tokens), actions), None
+
+        past = (jnp.swapaxes(tokens[:, :-1], 0, 1), jnp.swapaxes(actions, 0, 1))
+        memory, _ = lax.scan(remember, self.model.empty_state(len(tokens)), past)
+        return VQDreamState(memory, tokens[:, -1].astype(jnp.int32), jnp.bool_(True), key)
+
+    def step(self, state: VQDreamState, action: Int[Array, " b"]) -> tuple[VQDreamState, DreamStep]:
+        key, done_key, token_key = random.split(state.key, 3)
+        memory = self.model.observe(state.memory, self.tokenizer.embedding(state.tokens), action)
+        prediction = self.model.predict(memory)
+        done = random.categorical(done_key, prediction.done) == 1
+        # Nothing is copied where `fresh`, so that every token is an ordinary sample.
+        fresh = jnp.zeros_like(done) if self.copy_after_done else done
+        fresh |= state.awake & self.first_step_sampled
+        decoded = decode(
+            prediction.tokens,
+            state.tokens,
+            grid=self.spec.grid,
+            config=self.decoder,
+            key=token_key,
+            copyable=self.spec.copyable_by(self.decoder.rim),
+            done=fresh,
+        )
+        tokens = decoded.tokens.astype(jnp.int32)
+        reward = REWARDS.mean(prediction.reward) + self.curiosity * intrinsic_reward(prediction.members)
+        outcome = DreamStep(
+            frame=tokens,
+            reward=reward,
+            terminated=done,
+            truncated=jnp.zeros_like(done),
+            tokens=tokens,
+            source=decoded.source,
+        )
+        return VQDreamState(memory, tokens, jnp.bool_(False), key), outcome

@@ -1,0 +1,59 @@
+"""Learn to act from a dream: an actor that prefers what turned out well, a critic that learns what to expect."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array, lax
+from jaxtyping import Float32
+
+from itc.policies.actor_critic_loss import ActorCriticConfig, actor_critic_loss, until_end
+from itc.policies.lstm import LSTMActorCritic, Memory
+from itc.policies.returns import ReturnScale, lambda_returns, new_return_scale
+from itc.train.agent import Metrics
+from itc.train.optimise import begin_optimising, clipped_adamw, follow_gradient
+from itc.types import Rollout
+
+
+class PolicyState(NamedTuple):
+    """The policy while it learns."""
+
+    network: LSTMActorCritic
+    optimiser: optax.OptState
+    scale: ReturnScale
+
+
+def new_policy_state(network: LSTMActorCritic, config: ActorCriticConfig, returns: int) -> PolicyState:
+    """`returns` is how many a dream brings, in all lanes."""
+    scale = new_return_scale(config.return_batches, returns)
+    return PolicyState(network, begin_optimising(_optimiser(config), network), scale)
+
+
+def _optimiser(config: ActorCriticConfig) -> optax.GradientTransformation:
+    return clipped_adamw(config.learning_rate, config.max_gradient_norm, config.weight_decay)
+
+
+def learn_policy(
+    state: PolicyState, memory: Memory, dream: Rollout, codebook: Float32[Array, "k e"], config: ActorCriticConfig
+) -> tuple[PolicyState, Metrics]:
+    """One update on one dream, which began with this memory; what was seen in it are tokens."""
+    seen = codebook[jnp.concatenate([dream.frames, dream.final_frame[:, None]], axis=1)]
+    ends = dream.outcome.terminated
+    mask = until_end(ends) if config.mask_after_end else None
+
+    def loss(network: LSTMActorCritic):
+        outlook = network.unroll(memory, seen, dream.actions)
+        value = lax.stop_gradient(outlook.value)
+        returns = lambda_returns(dream.outcome.reward, value, ends, config.discount, config.lambda_)
+        scale = state.scale.update(returns)
+        total, metrics = actor_critic_loss(
+            outlook, dream.actions, returns, scale.scale(config.return_tail), config.entropy_coefficient, mask
+        )
+        return total, (scale, metrics)
+
+    gradient, (scale, metrics) = jax.grad(loss, has_aux=True)(state.network)
+    network, optimiser, metrics["gradient_norm"] = follow_gradient(
+        _optimiser(config), state.optimiser, state.network, gradient
+    )
+    return PolicyState(network, optimiser, scale), metrics

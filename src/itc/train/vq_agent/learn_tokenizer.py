@@ -1,0 +1,74 @@
+"""One step of learning the tokenizer from remembered frames."""
+
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+from jaxtyping import Int32, UInt8
+
+from itc.tokenizers.perceptual import Perceptual, load_perceptual
+from itc.tokenizers.vqvae import VQVAE, Statistics, codes_used, new_statistics, revive, vqvae_loss
+from itc.train.agent import Metrics
+from itc.train.optimise import begin_optimising, clipped_adamw, follow_gradient
+from itc.train.vq_agent.config import TokenizerLearning
+
+
+class TokenizerState(NamedTuple):
+    """The tokenizer while it learns."""
+
+    model: VQVAE
+    statistics: Statistics
+    optimiser: optax.OptState
+    idle: Int32[Array, " k"]  # updates since each code was last needed
+
+
+def new_tokenizer_state(model: VQVAE, learning: TokenizerLearning) -> TokenizerState:
+    idle = jnp.zeros(model.config.codes, jnp.int32)
+    return TokenizerState(model, new_statistics(model.config), begin_optimising(_optimiser(learning), model), idle)
+
+
+def _optimiser(learning: TokenizerLearning) -> optax.GradientTransformation:
+    return clipped_adamw(learning.learning_rate, learning.max_gradient_norm, learning.weight_decay)
+
+
+def learn_tokenizer(
+    state: TokenizerState,
+    frames: UInt8[Array, "b H W c"],
+    perceptual: Perceptual | None,
+    key: Array,
+    learning: TokenizerLearning,
+) -> tuple[TokenizerState, Metrics]:
+    """One update on some frames."""
+    gradient, (made, metrics) = jax.grad(vqvae_loss, has_aux=True)(
+        state.model, state.statistics, frames, perceptual, key
+    )
+    model, optimiser, metrics["gradient_norm"] = follow_gradient(
+        _optimiser(learning), state.optimiser, state.model, gradient
+    )
+    idle = jnp.where(codes_used(made.tokens, len(state.idle)), 0, state.idle + 1)
+    if learning.revive_after:
+        dead = idle >= learning.revive_after
+        codebook = revive(model.codebook, dead, made.z, made.tokens)
+        model = eqx.tree_at(lambda model: model.codebook, model, codebook)
+        idle = jnp.where(dead, 0, idle)
+    return TokenizerState(model, made.statistics, optimiser, idle), metrics
+
+
+@cache  # once in a process: the files are large
+def perceptual_of(weights: tuple[str, ...], dropout: bool) -> Perceptual | None:
+    """The perceptual loss, or None, and then a word about it."""
+    if weights:
+        vgg, linear = (Path(file) for file in weights)
+        return load_perceptual(vgg, linear, dropout)
+    warnings.warn(
+        "the tokenizer learns from pixels only: the published agents add a perceptual loss, whose weights "
+        "--tokenizer.perceptual-weights VGG16 LINEAR names",
+        stacklevel=2,
+    )
+    return None

@@ -1,0 +1,51 @@
+"""One step of learning the world model from pieces of episodes."""
+
+from typing import NamedTuple
+
+import jax
+import optax
+from jax import Array
+from jaxtyping import Float32
+
+from itc.train.agent import Metrics
+from itc.train.optimise import begin_optimising, clipped_adamw, follow_gradient
+from itc.train.vq_agent.config import WorldModelLearning
+from itc.world_models.pop import POPWorldModel
+from itc.world_models.pop_losses import Segments, decays, pop_loss
+
+
+class WorldModelState(NamedTuple):
+    """The model while it learns."""
+
+    model: POPWorldModel
+    optimiser: optax.OptState
+
+
+def new_world_model_state(model: POPWorldModel, learning: WorldModelLearning) -> WorldModelState:
+    return WorldModelState(model, begin_optimising(_optimiser(model, learning), model))
+
+
+def _optimiser(model: POPWorldModel, learning: WorldModelLearning) -> optax.GradientTransformation:
+    return clipped_adamw(learning.learning_rate, learning.max_gradient_norm, learning.weight_decay, decays(model))
+
+
+class Learned(NamedTuple):
+    state: WorldModelState
+    surprise: Float32[Array, " b"]  # how wrong the model was about each sequence
+    metrics: Metrics
+
+
+def learn_world_model(
+    state: WorldModelState,
+    codebook: Float32[Array, "k e"],
+    segments: Segments,
+    key: Array,
+    learning: WorldModelLearning,
+    late_ends: bool = False,
+) -> Learned:
+    """One update on some sequences."""
+    gradient, (surprise, metrics) = jax.grad(pop_loss, has_aux=True)(state.model, codebook, segments, key, late_ends)
+    model, optimiser, metrics["gradient_norm"] = follow_gradient(
+        _optimiser(state.model, learning), state.optimiser, state.model, gradient
+    )
+    return Learned(WorldModelState(model, optimiser), surprise, metrics)

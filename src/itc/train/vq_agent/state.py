@@ -1,0 +1,73 @@
+"""The whole of a training run as one value: what is saved, resumed and compared."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, random
+from jaxtyping import Int32
+
+from itc.envs.base import Environment
+from itc.envs.rollout import Play, begin
+from itc.episodes import empty_memory
+from itc.policies.lstm import LSTMActorCritic
+from itc.replay import Replay
+from itc.tokenizers.vqvae import VQVAE
+from itc.train.collect import Tally, new_tally
+from itc.train.vq_agent.config import VQConfig
+from itc.train.vq_agent.learn_policy import PolicyState, new_policy_state
+from itc.train.vq_agent.learn_tokenizer import TokenizerState, new_tokenizer_state
+from itc.train.vq_agent.learn_world_model import WorldModelState, new_world_model_state
+from itc.types import EnvSpec
+from itc.world_models.pop import POPWorldModel
+
+LANES = 1  # one game is played
+
+
+class VQState(NamedTuple):
+    """Everything that changes while training. `iteration` and `part` say what comes next."""
+
+    iteration: Int32[Array, ""]
+    part: Int32[Array, ""]  # of the iteration's work
+    play: Play
+    episode: Int32[Array, ""]  # the number of the one under way
+    tally: Tally
+    memory: Replay
+    tokenizer: TokenizerState
+    world_model: WorldModelState
+    policy: PolicyState
+    key: Array  # never changes: every piece of work derives its own from it
+
+
+def new_state(env: Environment, config: VQConfig, seed: int) -> VQState:
+    """Nothing learned yet."""
+    env_key, *keys = random.split(random.key(seed), 5)
+    return _around(*env.reset(env_key, LANES), env.spec, config, keys)
+
+
+def shape_of_state(env: Environment, config: VQConfig) -> VQState:
+    """The same without any numbers, for reading a checkpoint: nothing is compiled or allocated."""
+    around = partial(_around, spec=env.spec, config=config, keys=[random.key(0)] * 4)
+    return jax.eval_shape(around, *env.shapes(LANES))
+
+
+def _around(world: Any, frame: Any, spec: EnvSpec, config: VQConfig, keys: list[Array]) -> VQState:
+    tokenizer_key, model_key, policy_key, key = keys
+    vqvae = VQVAE(tokenizer_key, spec.frame_shape, config.tokenizer.vqvae)
+    if vqvae.grid != spec.grid:
+        raise ValueError(f"tokenizer.vqvae makes a grid of {vqvae.grid} of a frame, {spec.name} has {spec.grid}")
+    model = POPWorldModel(model_key, spec.grid, spec.num_actions, config.world_model)
+    network = LSTMActorCritic(policy_key, spec.grid, config.world_model.width, spec.num_actions, config.policy)
+    return VQState(
+        iteration=jnp.zeros((), jnp.int32),
+        part=jnp.zeros((), jnp.int32),
+        play=begin(world, frame, network.empty_memory(LANES)),
+        episode=jnp.zeros((), jnp.int32),
+        tally=new_tally(spec, LANES, config.recent_iterations),
+        memory=empty_memory(spec, config.collect.replay_frames),
+        tokenizer=new_tokenizer_state(vqvae, config.tokenizer),
+        world_model=new_world_model_state(model, config.world_model_learning),
+        policy=new_policy_state(network, config.actor_critic, config.imagine.lanes * config.dream_steps),
+        key=key,
+    )

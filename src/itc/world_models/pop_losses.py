@@ -1,0 +1,109 @@
+"""What the world model of Atari is trained on, how curious it is, and which of its parameters shrink."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.scipy.special import entr
+from jaxtyping import Bool, Float32, Int, PyTree
+
+from itc.hl_gauss import REWARDS
+from itc.world_models.pop import POPWorldModel
+
+
+class Segments(NamedTuple):
+    """Pieces of episodes, padded after their last step."""
+
+    tokens: Int[Array, "b t n"]
+    actions: Int[Array, "b t"]
+    rewards: Float32[Array, "b t"]  # for the action taken here
+    ends: Bool[Array, "b t"]  # whether that action ended the episode
+    mask: Bool[Array, "b t"]  # which steps are no padding
+
+
+def pop_loss(
+    model: POPWorldModel,
+    codebook: Float32[Array, "k e"],
+    segments: Segments,
+    key: Array | None,
+    late_ends: bool = False,
+) -> tuple[Float32[Array, ""], tuple[Float32[Array, " b"], dict[str, Float32[Array, ""]]]]:
+    """Cross-entropies of tokens, reward, end and the ensemble's tokens, summed; with it, by how much each sequence
+    surprised (tokens and reward only), and the metrics.
+
+    A block's prediction belongs to its frame and to the step before, which led there. With `late_ends`, its end is
+    compared with the end of its own step instead, one too late: so were the published agents trained.
+    """
+    tokens, actions, rewards, ends, mask = segments
+    context, members = model.config.context, model.config.members
+    if tokens.shape[0] % members:
+        raise ValueError(f"a batch of {tokens.shape[0]} cannot be split evenly among {members} members")
+    features = model.features(codebook[tokens], actions, key)
+
+    cells, expected, foreseen = features[:, context:], tokens[:, context:], mask[:, context:]
+    token_logits = model.token_head(cells)
+    token_losses = cross_entropies(token_logits, expected).mean(axis=-1)
+    correct = most_probable(token_logits, expected).mean(axis=-1)
+    curiosity_losses = cross_entropies(_members_in_turn(model, cells), expected).mean(axis=-1)
+
+    last, led_there = features[:, :, -1], mask[:, 1:] & mask[:, :-1]
+    reward_losses = REWARDS.loss(model.reward_head(last[:, 1:]), rewards[:, :-1])
+    at, known = (last[:, :-1], mask[:, :-1]) if late_ends else (last[:, 1:], led_there)
+    done_losses = cross_entropies(model.done_head(at), ends[:, :-1].astype(jnp.int32))
+
+    losses = {
+        "token_loss": _mean(token_losses, foreseen),
+        "reward_loss": _mean(reward_losses, led_there),
+        "done_loss": _mean(done_losses, known),
+        "curiosity_loss": _mean(curiosity_losses, foreseen),
+    }
+    loss = sum(losses.values(), jnp.float32(0))
+    surprise = jax.vmap(_mean)(token_losses, foreseen) + jax.vmap(_mean)(reward_losses, led_there)
+    return loss, (surprise, {"loss": loss, **losses, "token_accuracy": _mean(correct, foreseen)})
+
+
+def intrinsic_reward(members: Float32[Array, "m *b n k"]) -> Float32[Array, "*b"]:
+    """How much the members disagree: the entropy of their mean less the mean of their entropies, between 0 and ln m."""
+    probabilities = jax.nn.softmax(members)
+    together = entr(probabilities.mean(axis=0)).sum(axis=-1)
+    alone = entr(probabilities).sum(axis=-1).mean(axis=0)
+    return (together - alone).mean(axis=-1)
+
+
+def decays(model: POPWorldModel) -> PyTree[bool]:
+    """Which parameters weight decay pulls towards zero: all weights, the table of cells, and the scales of the heads'
+    normalisations (the last two because the published agents do so); no biases, no normalisations of the trunk, and
+    not the tables of actions and prediction tokens."""
+
+    def shrinks(path, _) -> bool:
+        names = [part.name for part in path]
+        return names[-1] in ("weight", "cell_embedding") or (names[-1] == "scale" and names[0] != "layers")
+
+    return jax.tree_util.tree_map_with_path(shrinks, model)
+
+
+def cross_entropies(logits: Float32[Array, "*b k"], labels: Int[Array, "*b"]) -> Float32[Array, "*b"]:
+    """−log p(label)."""
+    return jax.nn.logsumexp(logits, axis=-1) - _chosen(logits, labels)
+
+
+def most_probable(logits: Float32[Array, "*b k"], labels: Int[Array, "*b"]) -> Float32[Array, "*b"]:
+    """1 where the label has the highest logit. (Not by argmax, which XLA computes one number at a time on a CPU.)"""
+    return (_chosen(logits, labels) == logits.max(axis=-1)).astype(jnp.float32)
+
+
+def _chosen(logits: Float32[Array, "*b k"], labels: Int[Array, "*b"]) -> Float32[Array, "*b"]:
+    return jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
+
+
+def _members_in_turn(model: POPWorldModel, features: Float32[Array, "b t n e"]) -> Float32[Array, "b t n k"]:
+    """Each member's opinion on its own share of the batch: they stay different because they learn from different
+    sequences. The trunk learns nothing from them."""
+    groups = lax.stop_gradient(features).reshape(model.config.members, -1, *features.shape[1:])
+    return jax.vmap(lambda head, group: head(group))(model.members, groups).reshape(*features.shape[:-1], -1)
+
+
+def _mean(x: Float32[Array, "*b"], counted: Bool[Array, "*b"]) -> Float32[Array, ""]:
+    """Of those that count; 0 if none does."""
+    return jnp.where(counted, x, 0.0).sum() / jnp.maximum(counted.sum(), 1).astype(jnp.float32)

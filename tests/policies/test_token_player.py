@@ -1,0 +1,142 @@
+"""Playing with the LSTM: chance where it is asked for, a memory of what was chosen, and rollouts like any other."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import random
+from jaxtyping import Array, Bool, Float32, Int32
+
+from itc.envs.rollout import Play, rollout
+from itc.policies.lstm import LSTMActorCritic, LSTMPolicyConfig, Memory
+from itc.policies.token_player import FramePolicy, TokenPolicy
+
+GRID, CODES, ACTIONS, LANES = (2, 2), 7, 4, 600
+GENERATOR = np.random.default_rng(0)
+TOKENS = jnp.asarray(GENERATOR.integers(0, CODES, (LANES, 4)), jnp.int32)
+NOT_FIRST = jnp.zeros(LANES, bool)
+
+
+CODEBOOK = jnp.asarray(GENERATOR.normal(size=(CODES, 3)), jnp.float32)
+MEMORY = Memory(*(jnp.asarray(GENERATOR.normal(size=(LANES, 8)), jnp.float32) for _ in Memory._fields))
+
+play = eqx.filter_jit(lambda policy, *seen: policy(*seen))
+
+
+@pytest.fixture(scope="module")
+def network():
+    """With preferences, and with weights by NumPy, which needs no compiler."""
+    shapes = jax.eval_shape(lambda: LSTMActorCritic(random.key(0), GRID, 3, ACTIONS, LSTMPolicyConfig((5, 4), 8)))
+    network = jax.tree.map(lambda leaf: jnp.asarray(GENERATOR.normal(0, 0.4, leaf.shape), jnp.float32), shapes)
+    return eqx.tree_at(lambda network: network.actor.bias, network, jnp.array([0.0, 1.5, -2.0, 1.0]))
+
+
+@eqx.filter_jit
+def observed(network, memory=MEMORY, tokens=TOKENS):
+    return network.observe(memory, CODEBOOK[tokens])
+
+
+def test_actions_are_played_as_often_as_they_are_likely(network):
+    _, played, decision = play(TokenPolicy(network, CODEBOOK), MEMORY, TOKENS, NOT_FIRST, random.key(4))
+    expected = jax.nn.softmax(observed(network)[1].logits).mean(axis=0)
+    np.testing.assert_allclose(np.bincount(played, minlength=ACTIONS) / LANES, expected, atol=0.08)
+    np.testing.assert_array_equal(played, decision.chosen)
+
+
+def test_without_temperature_the_likeliest_is_played(network):
+    policy = TokenPolicy(network, CODEBOOK, temperature=1e-4)
+    _, played, _ = play(policy, MEMORY, TOKENS, NOT_FIRST, random.key(4))
+    assert (played == observed(network)[1].logits.argmax(axis=-1)).mean() > 0.995  # but for near ties
+
+
+def test_what_is_played_by_chance_is_not_what_is_remembered(network):
+    policy = TokenPolicy(network, CODEBOOK, temperature=1e-4, epsilon=1.0)
+    memory, played, decision = play(policy, MEMORY, TOKENS, NOT_FIRST, random.key(4))
+    np.testing.assert_allclose(np.bincount(played, minlength=ACTIONS) / LANES, 1 / ACTIONS, atol=0.07)
+    assert (decision.chosen == observed(network)[1].logits.argmax(axis=-1)).mean() > 0.995
+    seen, outlook = observed(network)
+    for ours, expected in zip(memory, eqx.filter_jit(network.act)(seen, decision.chosen), strict=True):
+        np.testing.assert_allclose(ours, expected, atol=1e-5)
+    np.testing.assert_allclose(decision.value, outlook.value, atol=1e-4)
+
+
+def test_epsilon_is_how_often_chance_plays(network):
+    policy = TokenPolicy(network, CODEBOOK, epsilon=0.4)
+    _, played, decision = play(policy, MEMORY, TOKENS, NOT_FIRST, random.key(4))
+    assert float((played != decision.chosen).mean()) == pytest.approx(0.4 * (1 - 1 / ACTIONS), abs=0.06)
+
+
+def test_first_frames_are_met_with_an_empty_memory(network):
+    first = jnp.arange(LANES) % 2 == 0
+    found = {
+        name: play(TokenPolicy(network, CODEBOOK, forgets=forgets), memory, TOKENS, first, random.key(4))
+        for name, forgets, memory in (
+            ("ours", True, MEMORY),
+            ("fresh", True, network.empty_memory(LANES)),
+            ("dreaming", False, MEMORY),
+        )
+    }
+    values = {name: np.asarray(decision.value) for name, (_, _, decision) in found.items()}
+    np.testing.assert_array_equal(values["ours"][::2], values["fresh"][::2])
+    np.testing.assert_array_equal(values["ours"][1::2], values["dreaming"][1::2])
+    for other, lanes in (("dreaming", slice(0, None, 2)), ("fresh", slice(1, None, 2))):
+        assert (np.abs(values["ours"][lanes] - values[other][lanes]) > 1e-4).mean() > 0.9
+    np.testing.assert_array_equal(found["ours"][2].first, first)
+
+
+class Shades(eqx.Module):
+    """A tokenizer whose codes are the shades of pixels."""
+
+    shades: int = eqx.field(static=True)
+
+    def encode(self, frames):
+        return frames.reshape(len(frames), -1).astype(jnp.int32) % self.shades
+
+
+def test_frames_are_seen_as_their_tokens(network):
+    policy = TokenPolicy(network, CODEBOOK)
+    frames = (TOKENS + CODES).astype(jnp.uint8).reshape(LANES, *GRID, 1)
+    by_frames = play(FramePolicy(Shades(CODES), policy), MEMORY, frames, NOT_FIRST, random.key(4))
+    by_tokens = play(policy, MEMORY, TOKENS, NOT_FIRST, random.key(4))
+    jax.tree.map(np.testing.assert_array_equal, by_frames, by_tokens)
+
+
+class Shown(NamedTuple):
+    frame: Int32[Array, "b n"]
+    reward: Float32[Array, " b"]
+    terminated: Bool[Array, " b"]
+    truncated: Bool[Array, " b"]
+
+
+class Turning(eqx.Module):
+    """A world of tokens: each action adds to them, and every fourth step is an end."""
+
+    def step(self, state, action):
+        clock, tokens = state
+        clock, tokens = clock + 1, (tokens + action[:, None]) % CODES
+        end = jnp.full(len(action), clock % 4 == 0)
+        return (clock, tokens), Shown(tokens, jnp.zeros(len(action)), end, jnp.zeros_like(end))
+
+
+def test_learning_sees_what_playing_saw(network):
+    """A dream of tokens is a rollout, and unrolling it gives the values of its decisions, ends or not."""
+    policy, tokens = TokenPolicy(network, CODEBOOK, forgets=False), TOKENS[:5]
+    start = Memory(*(half[:5] for half in MEMORY))
+    after, seen = eqx.filter_jit(rollout)(
+        Turning(), Play((jnp.int32(0), tokens), tokens, NOT_FIRST[:5], start), policy, random.key(4), 6
+    )
+    frames = jnp.concatenate([seen.frames, seen.final_frame[:, None]], axis=1)
+    outlook = eqx.filter_jit(network.unroll)(start, CODEBOOK[frames], seen.actions)
+    assert seen.choice.first[:, 4].all()
+    np.testing.assert_allclose(outlook.value[:, :6], seen.choice.value, atol=1e-4)
+    _, beyond = observed(network, after.policy, after.frame)
+    np.testing.assert_allclose(outlook.value[:, 6], beyond.value, atol=1e-4)
+
+
+@pytest.mark.parametrize("wrong", [{"temperature": 0.0}, {"epsilon": 1.5}])
+def test_settings_out_of_range(network, wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        TokenPolicy(network, CODEBOOK, **wrong)

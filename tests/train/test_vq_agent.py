@@ -1,0 +1,218 @@
+"""The Atari agent in the same loop: resumed exactly, every phase, and dreams that begin where they should."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import random
+from tiny import train_in
+from vq_tiny import VQ_TINY
+
+from itc import episodes
+from itc.decoding.config import PRESETS
+from itc.envs.registry import make
+from itc.policies.token_player import TokenPolicy
+from itc.runs import Run
+from itc.train.run_folder import RunError, RunFolder
+from itc.train.state import digest
+from itc.train.vq_agent import work
+from itc.train.vq_agent.config import Compat, TokenizerLearning, VQConfig
+from itc.world_models.pop import POPConfig
+
+pytestmark = pytest.mark.filterwarnings("ignore:the tokenizer learns from pixels only")
+
+
+@pytest.fixture(scope="module")
+def env():
+    return make("atari/pong")
+
+
+@pytest.fixture(scope="module")
+def straight(env, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("straight")
+    return folder, train_in(folder, env, VQ_TINY)
+
+
+@pytest.fixture(scope="module")
+def run(straight, env):
+    folder, state = straight
+    return Run(folder, "tiny", 0, VQ_TINY, env, state)
+
+
+def test_going_on_after_a_stop_anywhere_gives_the_same_state(straight, env, tmp_path):
+    """The emulator, the memory with its tokens and priorities, and all that learns are one value."""
+    for parts in (1, 4, 3, 5):
+        train_in(tmp_path / "run", env, VQ_TINY, parts=parts)
+    assert digest(train_in(tmp_path / "run", env, VQ_TINY)) == digest(straight[1])
+
+
+def test_every_phase_does_something(straight):
+    folder, state = straight
+    lines = RunFolder(folder).read_metrics()
+    assert [sorted(line["seconds"]) for line in lines] == [
+        ["play", "tokenizer"],
+        ["play", "tokenizer", "world model"],
+        ["dreams", "play", "tokenizer", "world model"],
+        ["dreams", "tokenizer", "world model"],
+    ]
+    assert [line["interactions"] for line in lines] == [24, 48, 72, 72]
+    assert lines[-1]["codes"] == 16
+    surprise = np.asarray(state.memory.steps["surprise"][0, : int(state.memory.stored)])
+    assert (surprise != episodes.NEW_SURPRISE).any()
+
+
+def test_cached_tokens_are_those_of_the_tokenizer_as_it_is(straight):
+    state = straight[1]
+    stored = int(state.memory.stored)
+    frames = state.memory.steps["frame"][0, :stored]
+    tokens = jnp.concatenate([state.tokenizer.model.encode(frame[None]) for frame in frames])
+    np.testing.assert_array_equal(state.memory.steps["tokens"][0, :stored].astype(jnp.int32), tokens)
+
+
+def test_evaluation_plays_by_the_rules_of_the_benchmark(env, straight, monkeypatch):
+    asked = []
+
+    def note(env, player, key, count):
+        asked.append((env, player.policy.temperature, player.policy.epsilon, count))
+        return work.play_episodes.__wrapped__ if False else _Played()
+
+    class _Played:
+        returns, lengths = np.array([3.0]), np.array([5.0])
+
+    monkeypatch.setattr(work, "play_episodes", note)
+    config = dataclasses.replace(VQ_TINY, evaluate=dataclasses.replace(VQ_TINY.evaluate, every=20, episodes=16))
+    assert work.parts_of(env, config, 18)[-1].phase != "evaluation"
+    part = work.parts_of(env, config, 19)[-1]
+    assert part.phase == "evaluation"
+    state, metrics = part.do(straight[1], random.key(0))
+    assert state is straight[1]
+    assert float(metrics["return"]) == 3.0
+    assert asked == [(env.testing, 0.5, 0.0, 16)]
+
+
+def test_the_schedule_of_the_paper(env):
+    config = VQConfig()
+    counts = {"tokenizer": 0, "world model": 0, "dreams": 0, "play": 0, "evaluation": 0}
+    for iteration in range(config.iterations):
+        for part in work.parts_of(env, config, iteration):
+            updates = part.do.args[-1] if part.do.func is not work._read_memory else 0
+            counts[part.phase] += 1 if part.phase in ("play", "evaluation") else updates
+    assert counts == {"tokenizer": 119_000, "world model": 115_000, "dreams": 44_000, "play": 500, "evaluation": 30}
+    assert config.interactions_after(600) == 100_000
+    assert config.dream_steps == 8  # and so nine frames, one of them real
+    assert config.world_model_learning.surprising_sequences == 10
+    assert config.evaluation_episodes == 104
+
+
+def dream(run, look_ahead, key=0):
+    world, network = run.world("sample"), run.state.policy.network
+    act = TokenPolicy(network, world.tokenizer.codebook, forgets=False)
+    return work.dream_of_play(
+        world, act, run.state.memory, random.key(key), VQ_TINY.imagine, VQ_TINY.dream_steps, look_ahead
+    )
+
+
+@pytest.mark.parametrize("look_ahead", [False, True])
+def test_a_dream_goes_on_from_the_frame_its_first_action_was_chosen_at(run, look_ahead):
+    """Not so the authors': there the policy has seen the frame after it."""
+    pick_key = random.split(random.key(0), 3)[0]
+    last = episodes.pick(pick_key, episodes.endings(run.state.memory, 4), VQ_TINY.imagine.lanes)
+    tokens = np.asarray(episodes.piece_until(run.state.memory, last, 6, "tokens").steps["tokens"])
+    seen = dream(run, look_ahead).rollout.frames[:, 0]
+    np.testing.assert_array_equal(seen, tokens[:, -1 if look_ahead else -2])
+
+
+def test_what_is_learned_from_is_what_was_played(run):
+    """The values that the policy had in the dream are those that the learner finds when it goes through it again."""
+    memory, dreamed = dream(run, False)
+    codebook = run.state.tokenizer.model.codebook
+    seen = codebook[jnp.concatenate([dreamed.frames, dreamed.final_frame[:, None]], axis=1)]
+    again = run.state.policy.network.unroll(memory, seen, dreamed.actions).value
+    np.testing.assert_allclose(again[:, :-1], dreamed.choice.value, rtol=1e-4, atol=1e-4)
+
+
+def test_the_released_decoder_leaves_the_first_frame_and_ends_alone(run, env):
+    """Everything is kept in place by a decoder for which generating costs a lot, except where it may not copy."""
+    keep = dataclasses.replace(PRESETS["paper"], wildcard_cost=0.99)
+    tokens = run.state.memory.steps["tokens"][0, :2].astype(jnp.int32)[None]
+    action = jnp.zeros(1, jnp.int32)
+
+    def copied(compat):
+        config = dataclasses.replace(VQ_TINY, compat=compat)
+        world = run.agent.world(run.state, env, config, keep)
+        state = world.fall_asleep(random.key(0), tokens, action[:, None])
+        found = []
+        for _ in range(2):
+            state, outcome = world.step(state, action)
+            found.append((bool((outcome.source >= 0).any()), bool(outcome.terminated[0])))
+        return found
+
+    (first, first_end), (second, _) = copied(Compat(first_step_sampled=True, copy_after_done=True))
+    assert (first, second) == (False, True)
+    (first, first_end), _ = copied(Compat())
+    assert first != first_end
+
+
+def test_dreams_to_look_at_are_pictures(run):
+    dreamed = run.imagine(random.key(0), lanes=2)
+    assert dreamed.frames.shape == (2, VQ_TINY.dream_steps, 64, 64, 3)
+    assert dreamed.frames.dtype == jnp.uint8
+
+
+def test_curiosity_ends_with_the_real_game(run, env):
+    late = run.state._replace(iteration=jnp.int32(3))
+    early = run.state._replace(iteration=jnp.int32(2))
+    assert [float(work.world_of(state, env, VQ_TINY, PRESETS["sample"]).curiosity) for state in (early, late)] == [1, 0]
+    released = dataclasses.replace(VQ_TINY, compat=Compat(curious_to_the_end=True))
+    assert float(work.world_of(late, env, released, PRESETS["sample"]).curiosity) == 1
+
+
+def test_a_frame_belongs_to_the_policys_memory_until_its_episode_ends(run):
+    """What the policy remembers when it goes on playing: the running episode's frames, without actions."""
+    player = work.player_of(run.state, 1.0)
+    nothing = work._remembered(player, run.state.memory, run.state.episode + 1, 4)
+    assert not np.asarray(nothing.hidden).any()
+    something = work._remembered(player, run.state.memory, run.state.episode, 4)
+    assert np.asarray(something.hidden).any()
+
+
+def test_without_perceptual_weights_it_says_so_once(monkeypatch):
+    from itc.train.vq_agent import learn_tokenizer
+
+    learn_tokenizer.perceptual_of.cache_clear()
+    with pytest.warns(UserWarning, match="--tokenizer.perceptual-weights"):
+        assert learn_tokenizer.perceptual_of((), False) is None
+    assert learn_tokenizer.perceptual_of((), False) is None  # a warning would be an error
+
+
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"decoder": "magic"}, "unknown decoder 'magic'"),
+    ({"world_model": POPConfig(codes=100)}, "must be equal"),
+    ({"tokenizer": TokenizerLearning(after=30)}, "must not decrease"),
+    ({"tokenizer": TokenizerLearning(perceptual_weights=("vgg.pth",))}, "takes two files"),
+    ({"epochs": 0}, "epochs must be at least 1"),
+])  # fmt: skip
+def test_impossible_settings_are_answered_with_a_sentence(changes, words):
+    with pytest.raises(ValueError, match=words):
+        VQConfig(**changes)
+
+
+def test_another_agent_in_the_folder_is_named(tmp_path):
+    from tiny import TINY
+
+    folder = RunFolder(tmp_path)
+    folder.write_config(VQ_TINY, "tiny", 0)
+    assert folder.read_config() == (VQ_TINY, "tiny", 0)
+    folder.check_same(dataclasses.replace(VQ_TINY, epochs=9), 0)
+    with pytest.raises(RunError, match="the agent is 'vqvae' there and 'patches' here"):
+        folder.check_same(TINY, 0)
+
+
+def test_nothing_is_traced_again(straight, env, tmp_path):
+    compiled = (work.updated_tokenizer, work.read_memory, work.updated_world_model, work.improved_in_dreams)
+    before = [function._cache_size() for function in compiled]
+    train_in(tmp_path / "run", env, VQ_TINY)
+    assert [function._cache_size() for function in compiled] == before
+    assert jax.tree.structure(straight[1]) is not None

@@ -1,0 +1,32 @@
+"""The smallest Atari agent that goes through every phase, for tests that care about the loop and not about learning."""
+
+from itc.policies.actor_critic_loss import ActorCriticConfig
+from itc.policies.lstm import LSTMPolicyConfig
+from itc.tokenizers.vqvae import VQVAEConfig
+from itc.train.vq_agent.config import (
+    CollectConfig,
+    EvaluateConfig,
+    ImagineConfig,
+    TokenizerLearning,
+    VQConfig,
+    WorldModelLearning,
+)
+from itc.world_models.pop import POPConfig
+
+VQ_TINY = VQConfig(
+    env="atari/pong",
+    decoder="conserving",
+    epochs=4,
+    collect=CollectConfig(epochs=3, steps=24, burn_in=4, replay_frames=100),
+    tokenizer=TokenizerLearning(
+        vqvae=VQVAEConfig(codes=16, code_size=8, channels=(4, 4, 4, 4), groups=2), updates=2, frames=4, after=0
+    ),
+    world_model=POPConfig(
+        codes=16, layers=1, width=8, heads=1, hidden=8, blocks=4, blocks_per_chunk=2, head_hidden=8, members=2
+    ),
+    world_model_learning=WorldModelLearning(updates=2, sequences=4, after=1),
+    policy=LSTMPolicyConfig(channels=(2, 2), hidden=8),
+    actor_critic=ActorCriticConfig(return_batches=5),
+    imagine=ImagineConfig(updates=2, lanes=3, burn_in=4, after=2),
+    evaluate=EvaluateConfig(every=0),
+)

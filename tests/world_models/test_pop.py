@@ -1,0 +1,145 @@
+"""The world model of Atari: what sees what, what equals what, and how many numbers it has."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import random
+
+from itc.hl_gauss import reward_bias
+from itc.world_models.pop import POPConfig, POPWorldModel
+
+GRID, ACTIONS, CELLS = (2, 3), 5, 6
+SMALL = POPConfig(
+    codes=20, layers=2, width=32, heads=2, hidden=48, blocks=4, blocks_per_chunk=2, head_hidden=24, members=3
+)
+BASELINE = replace(SMALL, rotary="1d", absolute=False)
+
+
+def make(config=SMALL, seed=0):
+    """A model whose every parameter matters: biases and scales moved away from their start."""
+
+    @jax.jit
+    def make_and_move(start, nudge):
+        leaves, tree = jax.tree.flatten(POPWorldModel(start, GRID, ACTIONS, config))
+        keys = random.split(nudge, len(leaves))
+        return tree.unflatten([x + 0.1 * random.normal(key, x.shape) for x, key in zip(leaves, keys, strict=True)])
+
+    return make_and_move(random.key(seed), random.key(seed + 1))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make()
+
+
+@pytest.fixture(scope="module")
+def batch():
+    codes_key, actions_key = random.split(random.key(7))
+    return random.normal(codes_key, (2, 4, CELLS, 32)), random.randint(actions_key, (2, 4), 0, ACTIONS)
+
+
+whole = eqx.filter_jit(lambda model, codes, actions, key=None: model(codes, actions, key))
+
+
+@pytest.mark.parametrize("actions", [6, 18])
+def test_parameter_counts_of_the_paper(actions):
+    for config, expected in ((POPConfig(), 10_829_443), (POPConfig(rotary="1d", absolute=False), 10_813_059)):
+        model = jax.eval_shape(lambda key, c=config: POPWorldModel(key, (8, 8), actions, c), random.key(0))
+        assert sum(leaf.size for leaf in jax.tree.leaves(model)) == expected + 256 * actions
+    parts = {"layers": 8_555_520, "token_head": 395_264, "members": 4 * 395_264, "reward_head": 197_761}
+    for name, size in (parts | {"done_head": 66_818, "prediction_embedding": 16_640}).items():
+        assert sum(leaf.size for leaf in jax.tree.leaves(getattr(model, name))) == size, name
+
+
+@pytest.mark.parametrize("config", [SMALL, BASELINE])
+def test_training_equals_one_block_at_a_time(batch, config):
+    model = make(config)
+    codes, actions = batch
+    expected = whole(model, codes, actions)
+    observe, predict = eqx.filter_jit(POPWorldModel.observe), eqx.filter_jit(POPWorldModel.predict)
+    state = model.empty_state(2)
+    for t in range(4):
+        prediction = predict(model, state)
+        for name in ("tokens", "reward", "done"):
+            np.testing.assert_allclose(getattr(prediction, name), getattr(expected, name)[:, t], atol=1e-4)
+        np.testing.assert_allclose(prediction.members, expected.members[:, :, t], atol=1e-4)
+        state = observe(model, state, codes[:, t], actions[:, t])
+    assert int(state.block) == 4
+    assert state.memory.shape == (2, 2, 2, 16, 16)
+
+
+def test_results_depend_neither_on_the_chunks_nor_on_what_follows(model, batch):
+    codes, actions = batch
+    expected = whole(model, codes, actions).tokens
+    dense = make(replace(SMALL, blocks_per_chunk=4))
+    np.testing.assert_allclose(whole(dense, codes, actions).tokens, expected, atol=1e-4)
+    # Three blocks cannot be split into chunks of two, and it does not matter.
+    np.testing.assert_allclose(whole(model, codes[:, :3], actions[:, :3]).tokens, expected[:, :3], atol=1e-4)
+
+
+def test_more_blocks_than_in_training_can_be_observed(model, batch):
+    codes, actions = (jnp.concatenate([part, part], axis=1) for part in batch)
+    longer = whole(model, codes, actions).tokens
+
+    def step(state, block):
+        return model.observe(state, *block), model.predict(state).tokens
+
+    blocks = (codes.swapaxes(0, 1), actions.swapaxes(0, 1))
+    _, predicted = eqx.filter_jit(lambda: jax.lax.scan(step, model.empty_state(2), blocks))()
+    np.testing.assert_allclose(predicted.swapaxes(0, 1), longer, atol=1e-4)
+
+
+def moved(before, after):
+    """Which (block, cell) predictions differ."""
+    return np.asarray(jnp.abs(after.tokens - before.tokens).max(axis=(0, 3))) > 1e-6
+
+
+def test_a_frame_is_predicted_without_seeing_it(model, batch):
+    codes, actions = batch
+    before = whole(model, codes, actions)
+    for cell in (0, 5):
+        after = whole(model, codes.at[:, 1, cell].multiply(-1.0), actions)
+        assert not moved(before, after)[:2].any(), "a frame or its future was seen"
+        assert moved(before, after)[2:].all(), "a frame was not seen"
+        assert not jnp.array_equal(before.reward[:, 2], after.reward[:, 2])
+        np.testing.assert_array_equal(before.done[:, :2], after.done[:, :2])
+    after = whole(model, codes, (actions.at[:, 1].add(1)) % ACTIONS)
+    assert not moved(before, after)[:2].any()
+    assert moved(before, after)[2:].all()
+
+
+def test_prediction_tokens_see_each_other_in_order(model, batch):
+    before = whole(model, *batch)
+    changed = eqx.tree_at(lambda m: m.prediction_embedding, model, model.prediction_embedding.at[2].multiply(-1.0))
+    differs = moved(before, whole(changed, *batch))
+    assert not differs[:, :2].any()
+    assert differs[:, 2:].all()
+    unused = eqx.tree_at(lambda m: m.prediction_embedding, model, model.prediction_embedding.at[CELLS].multiply(-1.0))
+    assert not moved(before, whole(unused, *batch)).any()
+
+
+def test_dropout_differs_between_keys_and_needs_one(model, batch):
+    first, second, again = (whole(model, *batch, random.key(seed)).tokens for seed in (0, 1, 0))
+    assert jnp.abs(first - second).max() > 1e-3
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(whole(model, *batch).tokens, whole(model, *batch).tokens)
+
+
+def test_reward_starts_around_zero():
+    model = jax.jit(lambda key: POPWorldModel(key, GRID, ACTIONS, SMALL))(random.key(0))
+    np.testing.assert_array_equal(model.reward_head.outer.bias, reward_bias())
+
+
+def test_sizes_that_do_not_fit_are_named():
+    with pytest.raises(ValueError, match="width 30 over 4 heads"):
+        POPConfig(width=30, heads=4)
+    with pytest.raises(ValueError, match="blocks_per_chunk 3 must divide the 10 blocks"):
+        POPConfig(blocks_per_chunk=3)
+    with pytest.raises(ValueError, match=r"context must lie in \[0, 10\), got 10"):
+        POPConfig(context=10)
+    with pytest.raises(ValueError, match="members must be at least 1"):
+        POPConfig(members=0)

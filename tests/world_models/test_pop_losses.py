@@ -1,0 +1,191 @@
+"""What the world model of Atari learns from, what it does not, and how curious it is."""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import random
+from test_pop import ACTIONS, CELLS, SMALL, make
+
+from itc.hl_gauss import REWARDS
+from itc.world_models.pop import POPConfig, POPWorldModel
+from itc.world_models.pop_losses import Segments, decays, intrinsic_reward, pop_loss
+
+B, T = 6, 4
+CODEBOOK = random.normal(random.key(5), (SMALL.codes, SMALL.width))
+LENGTHS = np.array([4, 4, 3, 4, 3, 4])
+
+
+def some_segments(lengths=LENGTHS, seed=7):
+    keys = random.split(random.key(seed), 4)
+    return Segments(
+        random.randint(keys[0], (B, T, CELLS), 0, SMALL.codes),
+        random.randint(keys[1], (B, T), 0, ACTIONS),
+        random.normal(keys[2], (B, T)),
+        random.bernoulli(keys[3], 0.4, (B, T)),
+        jnp.asarray(np.arange(T)[None] < lengths[:, None]),
+    )
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make()
+
+
+evaluate = jax.jit(lambda model, segments: pop_loss(model, CODEBOOK, segments, None))
+with_slopes = jax.jit(jax.value_and_grad(pop_loss, argnums=(0, 1), has_aux=True))
+curiosity_slopes = jax.jit(jax.grad(lambda model, segments: evaluate(model, segments)[1][1]["curiosity_loss"]))
+
+
+def log_softmax(logits):
+    logits = np.asarray(logits, np.float64)
+    top = logits.max(axis=-1, keepdims=True)
+    return logits - top - np.log(np.exp(logits - top).sum(axis=-1, keepdims=True))
+
+
+def test_losses_equal_plain_loops(model):
+    segments = some_segments()
+    prediction = jax.jit(lambda m: m(CODEBOOK[segments.tokens], segments.actions))(model)
+    tokens, _, _, ends, mask = (np.asarray(part) for part in segments)
+    said, reward, done, members = (log_softmax(part) for part in prediction)
+    targets = np.asarray(REWARDS.targets(segments.rewards), np.float64)
+    token_losses, reward_losses, done_losses, late_losses, curiosity_losses = [], [], [], [], []
+    surprise = []
+    for b in range(B):
+        of_tokens, of_rewards = [], []
+        for t in range(T):
+            for n in range(CELLS if t >= 2 and mask[b, t] else 0):
+                of_tokens.append(-said[b, t, n, tokens[b, t, n]])
+                curiosity_losses.append(-members[b // 2, b, t, n, tokens[b, t, n]])
+            if t >= 1 and mask[b, t]:
+                of_rewards.append(-(targets[b, t - 1] * reward[b, t]).sum())
+                done_losses.append(-done[b, t, int(ends[b, t - 1])])
+            if t < T - 1 and mask[b, t]:
+                late_losses.append(-done[b, t, int(ends[b, t])])
+        surprise.append(np.mean(of_tokens) + np.mean(of_rewards))
+        token_losses += of_tokens
+        reward_losses += of_rewards
+    parts = {"token_loss": token_losses, "reward_loss": reward_losses, "done_loss": done_losses}
+    expected = {name: np.mean(part) for name, part in (parts | {"curiosity_loss": curiosity_losses}).items()}
+    loss, (ours, metrics) = evaluate(model, segments)
+    for name, value in expected.items():
+        np.testing.assert_allclose(metrics[name], value, rtol=1e-4, err_msg=name)
+    np.testing.assert_allclose(loss, sum(expected.values()), rtol=1e-4)
+    np.testing.assert_allclose(ours, surprise, rtol=1e-4)
+    assert 0 <= float(metrics["token_accuracy"]) <= 1
+    late = jax.jit(partial(pop_loss, late_ends=True))(model, CODEBOOK, segments, None)[1][1]
+    np.testing.assert_allclose(late["done_loss"], np.mean(late_losses), rtol=1e-4)
+    np.testing.assert_allclose(late["reward_loss"], metrics["reward_loss"], rtol=1e-5)
+
+
+def test_padding_changes_nothing(model):
+    segments, other = some_segments(), some_segments(seed=8)
+    padded = segments._replace(
+        **{
+            name: jnp.where(
+                jnp.expand_dims(segments.mask, tuple(range(2, getattr(segments, name).ndim))),
+                getattr(segments, name),
+                getattr(other, name),
+            )
+            for name in ("tokens", "actions", "rewards", "ends")
+        }
+    )
+    assert not jnp.array_equal(segments.tokens, padded.tokens)
+    for a, b in zip(*(jax.tree.leaves(evaluate(model, x)) for x in (segments, padded)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2])
+def test_nothing_to_average_is_no_loss_and_no_slope(model, length):
+    segments = some_segments(np.full(B, length))
+    (loss, (surprise, metrics)), slope = with_slopes(model, CODEBOOK, segments, random.key(0))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((loss, surprise, slope)))
+    assert float(metrics["token_loss"]) == float(metrics["curiosity_loss"]) == 0
+    if length < 2:
+        assert float(loss) == 0
+        np.testing.assert_array_equal(surprise, 0)
+
+
+def test_neither_the_codebook_nor_the_trunk_learns_from_where_it_should_not(model):
+    segments = some_segments()
+    np.testing.assert_array_equal(with_slopes(model, CODEBOOK, segments, random.key(0))[1][1], 0)
+    slopes = curiosity_slopes(model, segments)
+    rest = eqx.tree_at(lambda m: m.members, slopes, None)
+    assert all((leaf == 0).all() for leaf in jax.tree.leaves(rest))
+    assert all((jnp.abs(leaf).sum(axis=range(1, leaf.ndim)) > 0).all() for leaf in jax.tree.leaves(slopes.members))
+    features = random.normal(random.key(0), (CELLS, SMALL.width))
+    np.testing.assert_array_equal(jax.jit(jax.grad(lambda x: model.read(x).members.sum()))(features), 0)
+
+
+def test_all_but_the_unused_row_learns(model):
+    _, (slopes, _) = with_slopes(model, CODEBOOK, some_segments(), random.key(0))
+    for path, leaf in jax.tree_util.tree_leaves_with_path(slopes):
+        assert (leaf != 0).any(), jax.tree_util.keystr(path)
+    np.testing.assert_array_equal(slopes.prediction_embedding[CELLS], 0)
+    assert (slopes.prediction_embedding[:CELLS] != 0).any()
+
+
+def test_each_member_learns_from_its_own_share(model):
+    """The second of three members sees sequences 2 and 3 only."""
+    segments = some_segments()
+    other = segments._replace(tokens=segments.tokens.at[3, 3].add(1) % SMALL.codes)
+    before, after = (curiosity_slopes(model, part).members.outer.bias for part in (segments, other))
+    np.testing.assert_array_equal(np.asarray(before != after).any(axis=1), [False, True, False])
+
+
+def test_a_batch_that_cannot_be_shared_is_named(model):
+    segments = Segments(*(part[:4] for part in some_segments()))
+    with pytest.raises(ValueError, match="a batch of 4 cannot be split evenly among 3 members"):
+        pop_loss(model, CODEBOOK, segments, None)
+
+
+def test_disagreement_is_between_nothing_and_the_logarithm_of_the_members():
+    logits = random.normal(random.key(0), (3, CELLS, 20))
+    same = jnp.broadcast_to(logits, (4, *logits.shape))
+    disagreement = jax.jit(intrinsic_reward)
+    np.testing.assert_allclose(disagreement(same), np.zeros(3), atol=1e-6)
+    for m in (2, 4):
+        certain = jnp.broadcast_to(100 * jnp.eye(m, 20)[:, None, None], (m, 3, CELLS, 20))
+        np.testing.assert_allclose(disagreement(certain), np.full(3, np.log(m)), rtol=1e-5)
+    different = random.normal(random.key(1), (2, 3, CELLS, 20))
+    p = np.exp(log_softmax(different))
+    entropy = lambda p: -(p * np.log(p)).sum(axis=-1)  # noqa: E731
+    expected = (entropy(p.mean(axis=0)) - entropy(p).mean(axis=0)).mean(axis=-1)
+    np.testing.assert_allclose(disagreement(different), expected, rtol=1e-4)
+    assert ((expected > 0) & (expected < np.log(2))).all()
+
+
+def test_what_shrinks():
+    shrinks = jax.tree_util.tree_leaves_with_path(decays(make()))
+    assert {jax.tree_util.keystr(path) for path, shrinks_here in shrinks if shrinks_here} == {
+        ".cell_embedding",
+        *(f".layers.{name}.weight" for name in ("retention_in", "retention_out", "feed_in", "feed_out")),
+        *(f".{head}.{part}.weight" for head in HEADS for part in ("inner", "outer")),
+        *(f".{head}.norm.scale" for head in HEADS if head != "reward_head"),
+    }
+
+
+HEADS = ("token_head", "reward_head", "done_head", "members")
+
+
+@pytest.mark.slow
+def test_first_losses_at_the_papers_size():
+    """Codes are hardly told apart yet, so their loss is about ln 512 = 6.24; rewards start from the bias around zero,
+    where every bin would cost 4.35 if the head added nothing."""
+    config = POPConfig(blocks=4, blocks_per_chunk=4)
+    model = jax.jit(lambda key: POPWorldModel(key, (8, 8), 18, config))(random.key(0))
+    keys = random.split(random.key(1), 3)
+    codebook = random.uniform(keys[0], (512, 256), minval=-1 / 512, maxval=1 / 512)
+    tokens = random.randint(keys[1], (4, 4, 64), 0, 512)
+    actions = random.randint(keys[2], (4, 4), 0, 18)
+    nothing = jnp.zeros((4, 4), bool)
+    segments = Segments(tokens, actions, jnp.zeros((4, 4)), nothing, ~nothing)
+    _, (surprise, metrics) = jax.jit(pop_loss)(model, codebook, segments, random.key(2))
+    np.testing.assert_allclose(metrics["token_loss"], 6.30, atol=0.15)
+    np.testing.assert_allclose(metrics["curiosity_loss"], 6.29, atol=0.15)
+    np.testing.assert_allclose(metrics["reward_loss"], 4.2, atol=0.8)
+    np.testing.assert_allclose(metrics["done_loss"], 0.6, atol=0.4)
+    np.testing.assert_allclose(surprise.mean(), metrics["token_loss"] + metrics["reward_loss"], rtol=1e-4)
