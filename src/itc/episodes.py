@@ -94,7 +94,7 @@ def endings(memory: Replay, least: int) -> Bool[Array, " slots"]:
 
 
 def piece_from(memory: Replay, first: Int32[Array, " b"], length: int, *names: str) -> Piece:
-    """So many steps from each of these slots on, or as many as the episode has; all their leaves unless some are named."""
+    """So many steps from each of these slots on, or as many as the episode has; all of a step unless some is named."""
     return _piece(memory, first, jnp.arange(length), names)
 
 
@@ -132,14 +132,14 @@ def pick_surprising(
     first_key, rest_key, order_key = random.split(key, 3)
     first = _highest(surprise + random.gumbel(first_key, surprise.shape), allowed, surprising)
     rest = pick(rest_key, allowed.at[first].set(False), others)
-    # Where everything was surprising enough, there is no rest.
-    rest = jnp.where(allowed[rest], rest, first[0])
+    # Where everything is among the first, there is no rest.
+    rest = jnp.where(allowed[rest], rest, jnp.argmax(allowed))
     return random.permutation(order_key, jnp.concatenate([first, rest]))
 
 
 def _highest(scores: Float32[Array, " slots"], allowed: Bool[Array, " slots"], count: int) -> Int32[Array, " count"]:
     _, slots = lax.top_k(jnp.where(allowed, scores, -jnp.inf), count)
-    return jnp.where(allowed[slots], slots, slots[0])
+    return jnp.where(allowed[slots], slots, jnp.argmax(allowed))
 
 
 def with_steps(memory: Replay, **changed: Any) -> Replay:

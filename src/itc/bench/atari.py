@@ -19,7 +19,6 @@ from jax import Array, random
 
 from itc.bench.decode import Shape, _problem
 from itc.bench.measure import Record, Target, bytes_needed, interleave, rate_record, ratio_record, time_record
-from itc.bench.world_model import MATRIX
 from itc.decoding.api import decode
 from itc.decoding.config import PRESETS, DecodeConfig
 from itc.envs.atari import GRID, SIDE
@@ -42,6 +41,7 @@ CELLS = GRID * GRID
 # it (the optimiser, above all) hardly counts.
 FRAMES, SEQUENCES, LANES = 32, 4, 16
 REMEMBERED, EPISODE = 1_000, 100  # steps of the made-up memory, and of each of its episodes
+MATRIX = 4096  # rows and columns of the product that tells the machine's peak: a second's work, like an update's slice
 ROUNDS = 5  # of updates; each is long enough to be its own average
 EMULATED = 50  # steps of the emulator per measurement
 FAST = 20e12  # operations per second of one GPU, say
@@ -69,7 +69,7 @@ def bench_atari() -> Iterator[Record]:
     playing = yield from _frames(env, config, state)
     counted = counted_run(config)
     for name, operations in counted._asdict().items():
-        yield _plain(f"full run: {name}, counted", operations / 1e15, "PFLOP")
+        yield _plain(f"full run: {name.replace('_', ' ')}, counted", operations / 1e15, "PFLOP")
     without = sum(counted) - counted.perceptual
     yield _plain("full run at 20 TFLOP/s, without perceptual loss", without / FAST / HOUR, "h")
     yield _plain("full run at 20 TFLOP/s, with perceptual loss", sum(counted) / FAST / HOUR, "h")

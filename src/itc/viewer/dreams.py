@@ -19,6 +19,7 @@ from itc.train.imagine import DreamWorld, imagine
 HELD_OUT = 1_000_000  # added to the seed: worlds the run has not seen
 LANES = 8  # games to choose from, as an episode may end too soon
 LEAD_IN = 8  # steps played before: all episodes begin alike in some games
+LEAD_IN_FROM_PYTHON = 60  # the same for an emulator's, which begin with little to see
 
 
 class Dream(NamedTuple):
@@ -57,28 +58,29 @@ def dream_beside(run: Run, decoders: Mapping[str, str | DecodeConfig], frames: i
     play_key, dream_key = random.split(random.key(run.seed + HELD_OUT))
     real, actions = _play(run, play_key, min(frames, run.config.context + 1))
     dreams = {}
+    read = jax.device_get(_read(run.world(), real[0]))
     context = run.world().context
     for name, decoder in decoders.items():
         frames, source = jax.device_get(_dream(run.world(decoder), dream_key, real, actions, context))
-        dreams[name] = Dream(np.concatenate([real[0, :context], frames]), source)
+        dreams[name] = Dream(np.concatenate([read[:context], frames]), source)
     names = run.env.spec.actions
-    read = jax.device_get(_read(run.world(), real[0]))
     return Beside(np.asarray(real[0]), read, tuple(names[action] for action in np.asarray(actions[0])), dreams)
 
 
 def _play(run: Run, key: Array, frames: int) -> tuple[UInt8[Array, "1 t H W c"], Int32[Array, "1 steps"]]:
     """Of several games the first whose episode goes on for so many frames, or the one where it does so longest."""
     reset_key, play_key = random.split(key)
+    lead_in = LEAD_IN if run.env.pure else LEAD_IN_FROM_PYTHON
     world, frame = run.env.reset(reset_key, LANES)
     policy = run.policy
     start = begin(world, frame, policy.empty_memory(LANES))
-    _, seen = collect(run.env, policy, start, play_key, LEAD_IN + frames)
-    ended = np.asarray(ends_of(seen))[:, LEAD_IN : LEAD_IN + frames - 1]
+    _, seen = collect(run.env, policy, start, play_key, lead_in + frames)
+    ended = np.asarray(ends_of(seen))[:, lead_in : lead_in + frames - 1]
     going = np.logical_and.accumulate(~ended, axis=1).sum(axis=1)
     lane = int(going.argmax())
-    # What follows an end is another episode, which no dream could know; one step there always is.
-    steps = max(1, int(going[lane]))
-    return seen.frames[lane, None, LEAD_IN : LEAD_IN + steps + 1], seen.actions[lane, None, LEAD_IN : LEAD_IN + steps]
+    # What follows an end is another episode, which no dream could know; one dreamed step there always is.
+    steps = max(run.world().context, int(going[lane]))
+    return seen.frames[lane, None, lead_in : lead_in + steps + 1], seen.actions[lane, None, lead_in : lead_in + steps]
 
 
 @partial(jax.jit, static_argnames="context")

@@ -23,7 +23,7 @@ def dreams(films: Sequence[Markup]) -> Section | None:
     note = prose(
         "One piece of play in a world of a held-out seed, and what the model makes of it from the first frame on under "
         "the same actions, once for each decoder and with the same chance. ",
-        element("span", "Outlined", class_="key wrong"), ": cells that differ from what tokens can say of the real frame. ",
+        element("span", "Outlined", class_="key wrong"), ": cells that differ from the real frame as its tokens have it. ",
         element("span", "Arrows", class_="key copy"), ": tokens copied from another cell, where that changed the cell.",
     )  # fmt: skip
     return Section("dreams", "The world and its dreams", (note, _arrowhead(), *films))
