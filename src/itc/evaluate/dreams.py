@@ -1,12 +1,16 @@
 """Dreams under recorded actions: what would have been seen if the model were the world."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, random
-from jaxtyping import Bool, Int32
+from jaxtyping import Bool, Int, Int32, UInt8
 
-from itc.envs.rollout import recorded_policy
+from itc.envs.rollout import begin, recorded_policy
+from itc.runs import Run
+from itc.train.collect import collect, ends_of
 from itc.train.imagine import DreamWorld, imagine
 
 AT_ONCE = 32  # windows dreamed together
@@ -35,3 +39,45 @@ def _dream(world: DreamWorld, tokens: Array, actions: Array, key: Array) -> tupl
     steps = actions.shape[1]
     _, dream = imagine(world, key, first, actions[:, :0], recorded_policy(actions), jnp.int32(0), steps)
     return dream.outcome.tokens, dream.outcome.terminated
+
+
+@jax.jit
+def dream_on(
+    world: DreamWorld, key: Array, frames: UInt8[Array, "b t H W c"], actions: Int[Array, "b steps"]
+) -> tuple[Int32[Array, "b dreamed n"], Int32[Array, "b dreamed n"]]:
+    """Tokens dreamed after as many real frames as the world needs, under the actions of all but the last frame, and
+    where each came from."""
+    past = world.context - 1
+    policy = recorded_policy(actions[:, past:])
+    steps = actions.shape[1] - past
+    _, dream = imagine(world, key, frames[:, : past + 1], actions[:, :past], policy, jnp.int32(0), steps)
+    return dream.outcome.tokens, dream.outcome.source
+
+
+@jax.jit
+def read(world: DreamWorld, frames: UInt8[Array, "t H W c"]) -> Int32[Array, "t n"]:
+    """The tokens of real frames."""
+    return world.read(frames)
+
+
+@jax.jit
+def draw(world: DreamWorld, tokens: Int32[Array, "t n"]) -> UInt8[Array, "t H W c"]:
+    """The frames of tokens."""
+    return world.show(tokens)
+
+
+class Played(NamedTuple):
+    """Games side by side."""
+
+    frames: UInt8[np.ndarray, "b t H W c"]
+    actions: Int32[np.ndarray, "b t"]
+    ended: Bool[np.ndarray, "b t"]  # by the action taken here
+
+
+def held_out_play(run: Run, key: Array, lanes: int, lead_in: int, steps: int) -> Played:
+    """What the run's policy sees and does in new games, after some steps that nobody looks at."""
+    reset_key, play_key = random.split(key)
+    policy = run.policy
+    start = begin(*run.env.reset(reset_key, lanes), policy.empty_memory(lanes))
+    _, seen = collect(run.env, policy, start, play_key, lead_in + steps)
+    return Played(*(np.asarray(part)[:, lead_in:] for part in (seen.frames, seen.actions, ends_of(seen))))

@@ -3,24 +3,23 @@
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Bool, UInt8
 
 
 def draw_filmstrip(
     rows: dict[str, UInt8[np.ndarray, "t H W c"]],
-    truth: UInt8[np.ndarray, "t H W c"],
+    wrong: dict[str, Bool[np.ndarray, " t"]],
     frame_max: int,
     path: Path,
     title: str,
 ) -> None:
-    """A grid of frames, time from left to right; below the first row, those that differ from the truth have a red
-    border."""
+    """A grid of frames, time from left to right; those that are said to be wrong have a red border."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    steps = len(truth)
+    steps = max(map(len, rows.values()))
     figure, axes = plt.subplots(len(rows), steps, figsize=(0.9 * steps + 1.1, 1.02 * len(rows) + 0.5), squeeze=False)
     for row, (name, frames) in enumerate(rows.items()):
         for step, frame in enumerate(frames):
@@ -28,7 +27,7 @@ def draw_filmstrip(
             axis.imshow(as_picture(frame, frame_max), interpolation="nearest")
             axis.set_xticks([])
             axis.set_yticks([])
-            differs = row > 0 and not np.array_equal(frame, truth[step])
+            differs = name in wrong and wrong[name][step]
             for side in axis.spines.values():
                 side.set_color("#d9480f" if differs else "#bbb")
                 side.set_linewidth(1.6 if differs else 0.6)

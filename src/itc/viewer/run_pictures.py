@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from itc.evaluate.metrics import curve, lines_of
 from itc.runs import Run
 from itc.train.run_folder import RunFolder
@@ -18,11 +20,10 @@ def draw_dreams(run: Run, path: Path | None = None) -> Path:
     """
     spec = run.env.spec
     beside = dream_beside(run, to_compare(spec.name), STRIP)
-    rows = beside.pictures | {name: dream.frames for name, dream in beside.dreams.items()}
+    rows = beside.pictures | {name: dream.film.frames for name, dream in beside.dreams.items()}
+    wrong = {name: np.asarray(beside.wrong(name).any(axis=1)) for name in beside.dreams}
     path = path or run.path / "dreams.png"
-    draw_filmstrip(
-        rows, beside.read, spec.frame_max, path, "The world, and what the model dreams under the same actions"
-    )
+    draw_filmstrip(rows, wrong, spec.frame_max, path, "The world, and what the model dreams under the same actions")
     return path
 
 

@@ -8,12 +8,12 @@ from jaxtyping import Bool, Int, UInt8
 from itc.decoding.config import PRESETS
 from itc.runs import Run
 from itc.types import EnvSpec
-from itc.viewer.dreams import Beside, Dream, different_cells, dream_beside, to_compare
+from itc.viewer.dreams import Beside, dream_beside, to_compare
 from itc.viewer.report.markup import Markup, element
 from itc.viewer.report.pixels import frame_uri
 from itc.viewer.report.section import Section, prose
 
-FRAMES = 11  # at most, the first one real
+FRAMES = 11  # at most, those that the dream begins with included
 
 
 def dreams(films: Sequence[Markup]) -> Section | None:
@@ -21,9 +21,9 @@ def dreams(films: Sequence[Markup]) -> Section | None:
     if not films:
         return None
     note = prose(
-        "One piece of play in a world of a held-out seed, and what the model makes of it from the first frame on under "
+        "One piece of play in a world of a held-out seed, and what the model makes of it from its beginning on under "
         "the same actions, once for each decoder and with the same chance. ",
-        element("span", "Outlined", class_="key wrong"), ": cells that differ from the real frame as its tokens have it. ",
+        element("span", "Outlined", class_="key wrong"), ": cells whose token is not that of the real frame. ",
         element("span", "Arrows", class_="key copy"), ": tokens copied from another cell, where that changed the cell.",
     )  # fmt: skip
     return Section("dreams", "The world and its dreams", (note, _arrowhead(), *films))
@@ -45,8 +45,7 @@ def film(name: str, spec: EnvSpec, beside: Beside) -> Markup:
         _row(who, [_frame(frame, spec, who, at) for at, frame in enumerate(frames)])
         for who, frames in beside.pictures.items()
     ]
-    for decoder, dream in beside.dreams.items():
-        rows.append(_row(decoder, _dreamed(decoder, dream, beside.read, spec)))
+    rows += [_row(decoder, _dreamed(decoder, beside, spec)) for decoder in beside.dreams]
     heads = [
         element("span", at, element("small", beside.actions[at - 1] if at else "")) for at in range(len(beside.real))
     ]
@@ -73,16 +72,14 @@ def _row(name: str, frames: list[Markup], kind: str = "frames") -> Markup:
     return element("div", element("span", name, class_="who"), frames, class_=f"row {kind}", data_name=name)
 
 
-def _dreamed(decoder: str, dream: Dream, truth: UInt8[np.ndarray, "t H W c"], spec: EnvSpec) -> list[Markup]:
-    pictures = []
-    context = len(dream.frames) - len(dream.source)
-    for at, frame in enumerate(dream.frames):
+def _dreamed(decoder: str, beside: Beside, spec: EnvSpec) -> list[Markup]:
+    dream, wrong, pictures = beside.dreams[decoder], beside.wrong(decoder), []
+    for at, frame in enumerate(dream.film.frames):
         drawn = []
-        if at >= context:
-            changed = different_cells(dream.frames[at - 1], frame, spec.grid)
+        if at >= dream.real_frames:
             drawn = [
-                _outline(different_cells(truth[at], frame, spec.grid)),
-                _arrows(dream.source[at - context], changed, spec.grid),
+                _outline(wrong[at].reshape(spec.grid)),
+                _arrows(dream.source[at - dream.real_frames], dream.film.changed(at), spec.grid),
             ]
         pictures.append(_frame(frame, spec, decoder, at, drawn))
     return pictures
@@ -110,11 +107,11 @@ def _outline(cells: Bool[np.ndarray, "h w"]) -> Markup:
     return element("path", class_="wrong", d="".join(pieces))
 
 
-def _arrows(source: Int[np.ndarray, " n"], changed: Bool[np.ndarray, "h w"], grid: tuple[int, int]) -> Markup:
+def _arrows(source: Int[np.ndarray, " n"], changed: Bool[np.ndarray, " n"], grid: tuple[int, int]) -> Markup:
     """From where a token was to where it is; not where something was replaced by its like."""
     w = grid[1]
     cell = np.arange(len(source))
-    moved = np.flatnonzero((source >= 0) & (source != cell) & changed.ravel())
+    moved = np.flatnonzero((source >= 0) & (source != cell) & changed)
     lines = [
         f"M{source[to] % w + 0.5} {source[to] // w + 0.5}L{to % w + 0.5} {to // w + 0.5}"  #
         for to in moved
