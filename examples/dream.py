@@ -7,7 +7,7 @@ import jax
 import itc
 
 run = itc.load(sys.argv[1])
-print(f"{run.preset}: {int(run.state.iteration)} iterations, {int(run.codebook.size)} codes")
+print(f"{run.preset}: {int(run.state.iteration)} iterations, {run.codes} codes")
 
 # Eight dreams of the policy at play, from moments it remembers, decoded two ways.
 for decoder in ("sample", "conserving"):

@@ -61,7 +61,7 @@ def test_an_episode_leaves_its_last_frame_without_an_action():
     np.testing.assert_array_equal(steps["episode"], [5, 5, 5, 6, 6, 6])
     np.testing.assert_array_equal(steps["reward"], [0, 1, 0, 2, 3, 0])
     np.testing.assert_array_equal(steps["action"], [0, 1, 0, 0, 1, 0])
-    np.testing.assert_array_equal(steps["end"], [0, 1, 0, 0, 0, 0]), "the clock is no end"
+    np.testing.assert_array_equal(steps["end"], [0, 1, 0, 0, 0, 0])  # the clock is no end
     assert (steps["surprise"] == NEW_SURPRISE).all()
 
 

@@ -23,6 +23,7 @@ from itc.tokenizers.vqvae import (
     from_bytes,
     nearest,
     new_statistics,
+    revive,
     to_bytes,
     vqvae_loss,
 )
@@ -137,7 +138,7 @@ def test_everything_is_as_in_torch(model, statistics, frames):
     terms["loss"].backward()
 
     made = reconstruct(model, frames, statistics)
-    (loss, (followed, metrics)), gradient = loss_and_gradient(model, statistics, frames)
+    (loss, (learned_from, metrics)), gradient = loss_and_gradient(model, statistics, frames)
     assert loss == metrics["loss"]
     assert_close(made.z, z)
     np.testing.assert_array_equal(made.tokens, tokens.numpy())
@@ -147,8 +148,8 @@ def test_everything_is_as_in_torch(model, statistics, frames):
     for name, theirs in terms.items():
         assert_close(metrics[name], theirs)
     assert_close(metrics["codes_used"], len(tokens.unique()) / 12)
-    assert_close(followed.mean, decoder[0].running_mean)
-    assert_close(followed.variance, decoder[0].running_var)
+    assert_close(learned_from.statistics.mean, decoder[0].running_mean)
+    assert_close(learned_from.statistics.variance, decoder[0].running_var)
     assert_close(gradient.codebook, codebook.grad)
     for ours, theirs in ((gradient.encoder, encoder), (gradient.decoder, decoder)):
         with_weights = [layer for layer in theirs if hasattr(layer, "weight")]
@@ -324,10 +325,10 @@ def test_it_learns(fresh):
 
     @jax.jit
     def learn(model, statistics, state):
-        (_, (statistics, metrics)), gradient = loss_and_gradient(model, statistics, frames)
+        (_, (made, metrics)), gradient = loss_and_gradient(model, statistics, frames)
         with foreign_rules():
             updates, state = optimiser.update(gradient, state)
-        return eqx.apply_updates(model, updates), statistics, state, metrics
+        return eqx.apply_updates(model, updates), made.statistics, state, metrics
 
     statistics, state, errors = new_statistics(TINY), optimiser.init(model), []
     for _ in range(100):
@@ -337,3 +338,12 @@ def test_it_learns(fresh):
     # As it is used later: from tokens, by running statistics.
     drawn = decode(model, encode(model, frames), statistics)
     assert jnp.square(from_bytes(drawn) - from_bytes(frames)).mean() < errors[0] / 5
+
+
+def test_idle_codes_move_to_where_one_is_missing():
+    """Onto the vectors furthest from their codes, the furthest first; codes in use stay where they are."""
+    codebook = jnp.array([[0.0], [10.0], [20.0], [30.0]])
+    z = jnp.array([[[0.0], [1.0], [13.0], [10.0]]])
+    idle = jnp.array([False, False, True, True])
+    revived = revive(codebook, idle, z, nearest(codebook, z))
+    np.testing.assert_array_equal(revived, [[0.0], [10.0], [13.0], [1.0]])

@@ -12,9 +12,9 @@ from itc.envs.registry import make
 from itc.envs.rollout import RandomPolicy, begin, recorded_policy, rollout
 from itc.tokenizers import patches
 from itc.train.imagine import imagine
-from itc.train.patch_agent.dream_world import WorldModelEnv
+from itc.train.patch_agent.dream_world import PatchWorld
 from itc.train.patch_agent.learn_world_model import learn_world_model
-from itc.train.patch_agent.state import new_train_state
+from itc.train.patch_agent.state import new_state
 from itc.train.patch_agent.work import draw_experience, parts_of
 from itc.world_models.gpt import WorldModel, WorldModelConfig
 
@@ -39,7 +39,7 @@ def dreamer(env, real):
     config = patches.PatchTokenizerConfig((4, 4, 3), codes=64)
     codebook = patches.update(patches.empty_codebook(config), real.frames.reshape(-1, *env.spec.frame_shape), config)
     model = WorldModel(random.key(2), env.spec.grid, env.spec.num_actions, SMALL)
-    return lambda preset: WorldModelEnv(
+    return lambda preset: PatchWorld(
         model=model, codebook=codebook, spec=env.spec, decoder=itc.PRESETS[preset], bucket=64
     )
 
@@ -105,7 +105,7 @@ def test_dreams_too_long_for_the_context_are_refused(dreamer, real):
 
 def test_codes_the_model_has_not_met_are_not_dreamed_of(env):
     """Codes added since the last update hold less than a thousandth of the mass, in the bucket and beyond it."""
-    state = new_train_state(env, TINY, seed=0)
+    state = new_state(env, TINY, seed=0)
     for part in parts_of(env, TINY, 0):
         state, _ = part.do(state, state.key)
     known = int(state.world_model.known_codes)

@@ -9,7 +9,7 @@ from itc.envs.registry import make
 from itc.envs.whole_episodes import play_episodes
 from itc.policies.conv_gru import SamplingPolicy
 from itc.presets import find
-from itc.train.patch_agent.state import new_train_state
+from itc.train.patch_agent.state import new_state
 from itc.train.patch_agent.work import parts_of
 
 QUICK = find("minatar/breakout/quick").config
@@ -17,7 +17,7 @@ QUICK = find("minatar/breakout/quick").config
 
 def trained(config, iterations):
     env = make(config.env)
-    state = new_train_state(env, config, seed=0)
+    state = new_state(env, config, seed=0)
     for iteration in range(iterations):
         for index, part in enumerate(parts_of(env, config, iteration)):
             state, _ = part.do(state, random.fold_in(random.fold_in(state.key, iteration), index))

@@ -9,6 +9,7 @@ from tiny import TINY, train_in
 
 from itc.envs.registry import make
 from itc.train import collect, loop
+from itc.train.agent import parts_of_updates
 from itc.train.patch_agent import work
 from itc.train.run_folder import RunError, RunFolder
 from itc.train.state import digest
@@ -89,7 +90,7 @@ def test_another_config_is_refused_by_name(env, tmp_path):
 
 
 def test_updates_are_split_into_equal_calls():
-    assert work.split_updates(300) == (25, 12)
-    assert work.split_updates(26) == (13, 2)
-    assert work.split_updates(7) == (7, 1)
-    assert work.split_updates(53) == (1, 53)
+    for updates, per_part in ((300, 25), (26, 13), (7, 7), (53, 1)):
+        parts = parts_of_updates("phase", lambda updates, state, key: (updates, {}), updates, at_most=25)
+        assert [part.updates for part in parts] == [per_part] * (updates // per_part)
+        assert parts[0].do(None, None) == (per_part, {})

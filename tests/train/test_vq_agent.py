@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,13 +14,23 @@ from vq_tiny import VQ_TINY
 from itc import episodes
 from itc.decoding.config import PRESETS
 from itc.envs.registry import make
+from itc.envs.whole_episodes import Episodes
 from itc.policies.token_player import TokenPolicy
 from itc.runs import Run
 from itc.train.run_folder import RunError, RunFolder
 from itc.train.state import digest
 from itc.train.vq_agent import work
-from itc.train.vq_agent.config import Compat, TokenizerLearning, VQConfig
+from itc.train.vq_agent.config import (
+    LEAST_PIECE,
+    CollectConfig,
+    Compat,
+    EvaluateConfig,
+    ImagineConfig,
+    TokenizerLearning,
+    VQConfig,
+)
 from itc.world_models.pop import POPConfig
+from itc.world_models.pop_losses import pop_loss
 
 pytestmark = pytest.mark.filterwarnings("ignore:the tokenizer learns from pixels only")
 
@@ -58,7 +69,7 @@ def test_every_phase_does_something(straight):
         ["dreams", "tokenizer", "world model"],
     ]
     assert [line["interactions"] for line in lines] == [24, 48, 72, 72]
-    assert lines[-1]["codes"] == 16
+    assert 1 <= lines[-1]["codes"] <= 16
     surprise = np.asarray(state.memory.steps["surprise"][0, : int(state.memory.stored)])
     assert (surprise != episodes.NEW_SURPRISE).any()
 
@@ -76,20 +87,18 @@ def test_evaluation_plays_by_the_rules_of_the_benchmark(env, straight, monkeypat
 
     def note(env, player, key, count):
         asked.append((env, player.policy.temperature, player.policy.epsilon, count))
-        return work.play_episodes.__wrapped__ if False else _Played()
-
-    class _Played:
-        returns, lengths = np.array([3.0]), np.array([5.0])
+        return Episodes(np.array([3.0, 5.0], np.float32), np.array([5.0, 5.0], np.float32), np.zeros((2, 0), bool))
 
     monkeypatch.setattr(work, "play_episodes", note)
     config = dataclasses.replace(VQ_TINY, evaluate=dataclasses.replace(VQ_TINY.evaluate, every=20, episodes=16))
     assert work.parts_of(env, config, 18)[-1].phase != "evaluation"
-    part = work.parts_of(env, config, 19)[-1]
-    assert part.phase == "evaluation"
-    state, metrics = part.do(straight[1], random.key(0))
-    assert state is straight[1]
-    assert float(metrics["return"]) == 3.0
-    assert asked == [(env.testing, 0.5, 0.0, 16)]
+    rounds = [part for part in work.parts_of(env, config, 19) if part.phase == "evaluation"]
+    assert len(rounds) == 2
+    for part in rounds:
+        state, metrics = part.do(straight[1], random.key(0))
+        assert state is straight[1]
+        assert float(metrics["return"]) == 4.0
+    assert asked == [(env.testing, 0.5, 0.0, 8)] * 2
 
 
 def test_the_schedule_of_the_paper(env):
@@ -97,20 +106,29 @@ def test_the_schedule_of_the_paper(env):
     counts = {"tokenizer": 0, "world model": 0, "dreams": 0, "play": 0, "evaluation": 0}
     for iteration in range(config.iterations):
         for part in work.parts_of(env, config, iteration):
-            updates = part.do.args[-1] if part.do.func is not work._read_memory else 0
-            counts[part.phase] += 1 if part.phase in ("play", "evaluation") else updates
-    assert counts == {"tokenizer": 119_000, "world model": 115_000, "dreams": 44_000, "play": 500, "evaluation": 30}
+            counts[part.phase] += 1 if part.phase in ("play", "evaluation") else part.updates
+    rounds = 2 * 30
+    assert counts == {"tokenizer": 119_000, "world model": 115_000, "dreams": 44_000, "play": 500, "evaluation": rounds}
     assert config.interactions_after(600) == 100_000
     assert config.dream_steps == 8  # and so nine frames, one of them real
     assert config.world_model_learning.surprising_sequences == 10
     assert config.evaluation_episodes == 104
 
 
-def dream(run, look_ahead, key=0):
+def test_the_tokenizer_can_be_left_as_it_is_from_some_epoch_on(env):
+    config = dataclasses.replace(VQ_TINY, tokenizer=dataclasses.replace(VQ_TINY.tokenizer, until=2))
+    learns = [
+        any(part.phase == "tokenizer" and part.updates for part in work.parts_of(env, config, iteration))
+        for iteration in range(4)
+    ]
+    assert learns == [True, True, False, False]
+
+
+def dream(run, look_ahead):
     world, network = run.world("sample"), run.state.policy.network
     act = TokenPolicy(network, world.tokenizer.codebook, forgets=False)
     return work.dream_of_play(
-        world, act, run.state.memory, random.key(key), VQ_TINY.imagine, VQ_TINY.dream_steps, look_ahead
+        world, act, run.state.memory, random.key(0), VQ_TINY.imagine, VQ_TINY.dream_steps, look_ahead
     )
 
 
@@ -133,26 +151,45 @@ def test_what_is_learned_from_is_what_was_played(run):
     np.testing.assert_allclose(again[:, :-1], dreamed.choice.value, rtol=1e-4, atol=1e-4)
 
 
-def test_the_released_decoder_leaves_the_first_frame_and_ends_alone(run, env):
-    """Everything is kept in place by a decoder for which generating costs a lot, except where it may not copy."""
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize("released", [False, True])
+def test_copies_go_neither_into_the_first_frame_nor_across_an_end_unless_they_should(run, env, ends, released):
+    """By a decoder for which generating costs so much that it copies wherever it may."""
     keep = dataclasses.replace(PRESETS["paper"], wildcard_cost=0.99)
     tokens = run.state.memory.steps["tokens"][0, :2].astype(jnp.int32)[None]
     action = jnp.zeros(1, jnp.int32)
+    compat = Compat(first_step_sampled=released, copy_after_done=released)
+    world = run.agent.world(run.state, env, dataclasses.replace(VQ_TINY, compat=compat), keep)
+    sure = jnp.where(jnp.arange(2) == int(ends), 100.0, -100.0)
+    world = eqx.tree_at(lambda world: world.model.done_head.outer.bias, world, sure)
+    state, copied = world.fall_asleep(random.key(0), tokens, action[:, None]), []
+    for _ in range(2):
+        state, outcome = world.step(state, action)
+        assert bool(outcome.terminated[0]) == ends
+        copied.append(bool((outcome.source >= 0).any()))
+    assert copied == ([False, True] if released else [not ends, not ends])
 
-    def copied(compat):
-        config = dataclasses.replace(VQ_TINY, compat=compat)
-        world = run.agent.world(run.state, env, config, keep)
-        state = world.fall_asleep(random.key(0), tokens, action[:, None])
-        found = []
-        for _ in range(2):
-            state, outcome = world.step(state, action)
-            found.append((bool((outcome.source >= 0).any()), bool(outcome.terminated[0])))
-        return found
 
-    (first, first_end), (second, _) = copied(Compat(first_step_sampled=True, copy_after_done=True))
-    assert (first, second) == (False, True)
-    (first, first_end), _ = copied(Compat())
-    assert first != first_end
+def test_what_surprised_is_written_down_where_it_was_seen(straight):
+    """One update on some pieces: all others are as surprising as they were."""
+    state = straight[1]
+    memory = episodes.with_steps(state.memory, surprise=jnp.full(state.memory.slots, episodes.NEW_SURPRISE))
+    copies = jax.tree.map(jnp.copy, (state.world_model, memory))
+    _, after, _ = work.updated_world_model(*copies, state.tokenizer.model.codebook, random.key(5), 1, VQ_TINY)
+    pick_key, dropout_key = random.split(random.split(random.key(5), 1)[0])
+    learning = VQ_TINY.world_model_learning
+    first = episodes.pick_surprising(
+        pick_key, episodes.beginnings(memory, LEAST_PIECE), memory.steps["surprise"][0],
+        learning.surprising_sequences, learning.sequences - learning.surprising_sequences,
+    )  # fmt: skip
+    segments = work.segments_from(memory, first, VQ_TINY.world_model.blocks)
+    codebook = state.tokenizer.model.codebook
+    _, (surprise, _) = jax.jit(pop_loss, static_argnums=4)(
+        state.world_model.model, codebook, segments, dropout_key, False
+    )
+    expected = memory.steps["surprise"][0].at[first].set(surprise)
+    np.testing.assert_allclose(after.steps["surprise"][0], expected, rtol=1e-4)
+    assert (np.asarray(expected) != episodes.NEW_SURPRISE).any()
 
 
 def test_dreams_to_look_at_are_pictures(run):
@@ -178,7 +215,7 @@ def test_a_frame_belongs_to_the_policys_memory_until_its_episode_ends(run):
     assert np.asarray(something.hidden).any()
 
 
-def test_without_perceptual_weights_it_says_so_once(monkeypatch):
+def test_without_perceptual_weights_it_says_so_once():
     from itc.train.vq_agent import learn_tokenizer
 
     learn_tokenizer.perceptual_of.cache_clear()
@@ -191,12 +228,27 @@ def test_without_perceptual_weights_it_says_so_once(monkeypatch):
     ({"decoder": "magic"}, "unknown decoder 'magic'"),
     ({"world_model": POPConfig(codes=100)}, "must be equal"),
     ({"tokenizer": TokenizerLearning(after=30)}, "must not decrease"),
-    ({"tokenizer": TokenizerLearning(perceptual_weights=("vgg.pth",))}, "takes two files"),
     ({"epochs": 0}, "epochs must be at least 1"),
+    ({"world_model": POPConfig(context=3)}, "world_model.context must be 2"),
+    ({"imagine": ImagineConfig(lanes=200_000)}, "imagine.lanes 200000 must not exceed collect.replay_frames"),
 ])  # fmt: skip
 def test_impossible_settings_are_answered_with_a_sentence(changes, words):
     with pytest.raises(ValueError, match=words):
         VQConfig(**changes)
+
+
+@pytest.mark.parametrize(("section", "settings", "words"), [
+    (CollectConfig, {"temperature": 0.0}, "collect.temperature must be greater than 0"),
+    (CollectConfig, {"epsilon": 2.0}, r"collect.epsilon must be in \[0, 1\]"),
+    (CollectConfig, {"replay_frames": 300}, "at least twice collect.steps"),
+    (EvaluateConfig, {"temperature": 0.0}, "evaluate.temperature must be greater than 0"),
+    (TokenizerLearning, {"until": 5}, "tokenizer.until 5 leaves no epoch"),
+    (TokenizerLearning, {"perceptual_weights": ("vgg.pth",)}, "takes two files"),
+    (ImagineConfig, {"updates": -1}, "imagine.updates must not be negative"),
+])  # fmt: skip
+def test_so_are_those_of_a_section(section, settings, words):
+    with pytest.raises(ValueError, match=words):
+        section(**settings)
 
 
 def test_another_agent_in_the_folder_is_named(tmp_path):
@@ -215,4 +267,3 @@ def test_nothing_is_traced_again(straight, env, tmp_path):
     before = [function._cache_size() for function in compiled]
     train_in(tmp_path / "run", env, VQ_TINY)
     assert [function._cache_size() for function in compiled] == before
-    assert jax.tree.structure(straight[1]) is not None

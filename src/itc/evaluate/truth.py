@@ -48,13 +48,13 @@ class Trial:
 
     def longest_dream(self, steps: int) -> int:
         """So many steps, or as many as the model's context has room for."""
-        return min(steps, self.run.config.context)
+        return min(steps, self.run.config.blocks)
 
 
 def prepare(run: Run, steps: int, worlds: int = MEASURING) -> Trial:
     """Play at least so many steps in new worlds, after learning in others what there is to see."""
     if not run.env.spec.creatures:
-        raise ValueError(f"{run.env.spec.name} does not say which of its entities are creatures")
+        raise ValueError(f"{run.env.spec.name} does not tell where its creatures are, which this measure follows")
     if not run.codes:
         raise ValueError(f"{run.path} has learned nothing yet: its codebook is empty")
     per_lane = max(LEAST_STEPS, -(-steps // LANES))
@@ -69,7 +69,7 @@ def prepare(run: Run, steps: int, worlds: int = MEASURING) -> Trial:
 def measure_accuracy(trial: Trial, decoders: Mapping[str, DecodeConfig], transitions: int) -> Iterator[Measure]:
     """One step ahead, with one frame of context and with as many as the model takes, on the same steps."""
     run, spec = trial.run, trial.run.env.spec
-    blocks = run.config.context
+    blocks = run.config.blocks
     steps = _transitions(trial, transitions)
     for context in sorted({1, blocks}):
         decoded = decoded_predictions(
@@ -92,7 +92,7 @@ def measure_hallucination(
 ) -> Iterator[Measure]:
     """Dreams under recorded actions beside what happened in truth."""
     run, spec = trial.run, trial.run.env.spec
-    blocks = run.config.context
+    blocks = run.config.blocks
     if not 1 <= horizon <= blocks:
         raise ValueError(f"horizon must be in 1..{blocks}, what the model's context has room for, got {horizon}")
     windows = trial.recording.windows(count, horizon)
@@ -112,7 +112,7 @@ def measure_hallucination(
 def measure_single_steps(trial: Trial, decoders: Mapping[str, DecodeConfig], transitions: int) -> Iterator[Measure]:
     """Accuracy and hallucination of single steps with the model's full context: quick, as nothing is dreamed on."""
     run, spec = trial.run, trial.run.env.spec
-    blocks = run.config.context
+    blocks = run.config.blocks
     steps = _transitions(trial, transitions)
     before, actions = steps.tokens[:, -1], steps.actions[:, -1:]
     decoded = decoded_predictions(
@@ -135,7 +135,7 @@ def measure_single_steps(trial: Trial, decoders: Mapping[str, DecodeConfig], tra
 
 def _transitions(trial: Trial, count: int) -> Transitions:
     """Steps with as many frames before them as the model takes."""
-    blocks = trial.run.config.context
+    blocks = trial.run.config.blocks
     steps = trial.recording.transitions(count, blocks)
     if not len(steps.lane):
         raise ValueError(f"{trial.run.path}: no episode of its policy lasts the {blocks} steps of the model's context")

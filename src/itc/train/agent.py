@@ -2,10 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 from jax import Array
-from jaxtyping import Float32, Int32
+from jaxtyping import Float32, Int32, UInt8
 
 from itc.decoding.config import DecodeConfig
 from itc.envs.base import Environment
@@ -16,9 +18,6 @@ from itc.train.imagine import DreamWorld
 from itc.types import Rollout
 
 Metrics = dict[str, Float32[Array, ""]]
-
-# Updates that are compiled into one call, at most: long enough for the overhead, short enough to stop in between.
-UPDATES_PER_PART = 25
 
 
 @runtime_checkable
@@ -39,10 +38,22 @@ class Part(NamedTuple):
 
     phase: str
     do: Callable[[Any, Array], tuple[Any, Metrics]]  # (state, key) → (state, what was measured)
+    updates: int = 0  # of something that learns, how many it makes
+
+
+class CodePictures(NamedTuple):
+    """Codes to look at."""
+
+    pictures: UInt8[np.ndarray, "k ph pw c"]
+    room: int  # for so many codes at most
+    note: str  # what is to be seen
 
 
 class Agent(ABC):
     """One kind of agent: no state of its own, only functions of a configuration and a training state."""
+
+    def check(self, config: Any) -> None:  # noqa: B027  most have nothing to say
+        """Say what is missing, a file above all, before anything is done."""
 
     @abstractmethod
     def new_state(self, env: Environment, config: Any, seed: int) -> Any:
@@ -65,6 +76,10 @@ class Agent(ABC):
         """How many codes are in use; 0 while nothing has learned to see."""
 
     @abstractmethod
+    def code_pictures(self, state: Any) -> CodePictures:
+        """What the codes in use look like."""
+
+    @abstractmethod
     def world(self, state: Any, env: Environment, config: Any, decoder: DecodeConfig) -> DreamWorld:
         """The learned world, playable like an environment."""
 
@@ -73,7 +88,12 @@ class Agent(ABC):
         """The policy at play in the learned world, from moments out of the replay memory."""
 
 
-def split_updates(updates: int, at_most: int = UPDATES_PER_PART) -> tuple[int, int]:
-    """(updates per call, calls): the longest calls that are all of the same length, which compiles once."""
+def parts_of_updates(
+    phase: str, do: Callable[[int, Any, Array], tuple[Any, Metrics]], updates: int, at_most: int
+) -> list[Part]:
+    """Updates that are compiled into one call, at most so many: enough for the overhead, few enough to stop in between.
+
+    All calls are equally long, which compiles once. `do` is told how many first.
+    """
     per_part = max(size for size in range(1, at_most + 1) if updates % size == 0)
-    return per_part, updates // per_part
+    return [Part(phase, partial(do, per_part), per_part)] * (updates // per_part)

@@ -17,9 +17,11 @@ class TrainConfig(ABC):
     wildcard_cost: float | None = None
     sinkhorn_epsilon: float | None = None  # matters to decoders that are solved by Sinkhorn
     sinkhorn_iterations: int | None = None
+    learn_policy: bool = True  # off: play as at the start for ever, and learn the world model only
 
     agent: ClassVar[str]  # its name
     extendable: ClassVar[str]  # the setting that may grow when a run goes on
+    precision: ClassVar[str | None] = None  # of matrix products; None: what JAX thinks best, fewer digits on a GPU
     evaluation_episodes: ClassVar[int]  # played by `itc evaluate` unless another number is given
 
     def check_decoder(self) -> None:
@@ -53,18 +55,13 @@ class TrainConfig(ABC):
 
     @property
     @abstractmethod
-    def context(self) -> int:
-        """How many blocks of a frame and an action the world model can look back on."""
+    def blocks(self) -> int:
+        """Of a frame and an action each: how many the world model learns from at a time."""
 
     @property
     @abstractmethod
     def dream_steps(self) -> int:
         """How long a dream is."""
-
-    @property
-    @abstractmethod
-    def learns_to_act(self) -> bool:
-        """Off: a world model is learned, and nothing else."""
 
     @property
     @abstractmethod
@@ -76,6 +73,12 @@ def at_least_one(config, where: str, *names: str) -> None:
     for name in names:
         if getattr(config, name) < 1:
             raise ValueError(f"{where}{'.' if where else ''}{name} must be at least 1, got {getattr(config, name)}")
+
+
+def not_negative(config, where: str, *names: str) -> None:
+    for name in names:
+        if getattr(config, name) < 0:
+            raise ValueError(f"{where}.{name} must not be negative, got {getattr(config, name)}")
 
 
 def divides(name: str, parts: int, whole_name: str, whole: int) -> None:

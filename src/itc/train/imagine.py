@@ -1,13 +1,16 @@
 """The dream: a world model that is played like an environment."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax import Array, random
+from jax import Array, lax, random
 from jaxtyping import Bool, Float32, Int, Int32, UInt8
 
+from itc.decoding.api import Decoded, decode
+from itc.decoding.config import DecodeConfig
 from itc.envs.rollout import Play, Policy, rollout
 from itc.types import AnyArray, EnvSpec, Rollout
 
@@ -27,6 +30,7 @@ class DreamWorld(eqx.Module):
     """A learned world that can be played. A pytree, so that it can be handed to compiled functions."""
 
     spec: eqx.AbstractVar[EnvSpec]
+    decoder: eqx.AbstractVar[DecodeConfig]
     context: eqx.AbstractClassVar[int]  # real frames it needs to begin with
     shows_tokens: eqx.AbstractClassVar[bool]  # instead of frames, to the policy
 
@@ -51,6 +55,21 @@ class DreamWorld(eqx.Module):
     def step(self, state: Any, action: Int[Array, " b"]) -> tuple[Any, DreamStep]:
         """Predict, decode, show."""
 
+    def decode(
+        self,
+        logits: Float32[Array, "b n k"],
+        previous: Int32[Array, "b n"],
+        key: Array,
+        fresh: Bool[Array, " b"] | None,
+        codes: Int32[Array, ""] | None = None,
+    ) -> Decoded:
+        """The next frame's tokens. Where it is `fresh`, the first of an episode, nothing is copied."""
+        copyable = self.spec.copyable_by(self.decoder.rim)
+        return decode(
+            logits, previous, grid=self.spec.grid, config=self.decoder, key=key, codes=codes, copyable=copyable,
+            done=fresh,
+        )  # fmt: skip
+
     def start(
         self, key: Array, frames: UInt8[Array, "b context H W c"], actions: Int[Array, "b past"]
     ) -> tuple[Any, AnyArray]:
@@ -61,6 +80,26 @@ class DreamWorld(eqx.Module):
             raise ValueError(f"actions must be one fewer than the {context} frames, got {actions.shape[1]}")
         tokens = self.read(frames.reshape(b * context, *frames.shape[2:])).reshape(b, context, -1)
         return self.fall_asleep(key, tokens, actions), (tokens if self.shows_tokens else frames)[:, -1]
+
+
+def remember(
+    take_in: Callable[[Any, Array, Array], Any],
+    memory: Any,
+    tokens: Int[Array, "b past n"],
+    actions: Int[Array, "b past"],
+) -> Any:
+    """A model's memory after one block of tokens and action after the other."""
+    past = (jnp.swapaxes(tokens, 0, 1), jnp.swapaxes(actions, 0, 1))
+    return lax.scan(lambda memory, block: (take_in(memory, *block), None), memory, past)[0]
+
+
+def dream_metrics(dream: Rollout) -> dict[str, Float32[Array, ""]]:
+    """What is worth knowing of every dream that somebody learns from."""
+    return {
+        "reward": dream.outcome.reward.mean(),
+        "ends": dream.outcome.terminated.mean(dtype=jnp.float32),
+        "copied": (dream.outcome.source >= 0).mean(dtype=jnp.float32),
+    }
 
 
 def imagine(

@@ -98,10 +98,11 @@ def train(
 
     while iteration < config.iterations and not should_stop():
         parts = agent.parts_of(env, config, iteration)
-        phase, do = parts[part]
+        phase, do, _ = parts[part]
         started = time.perf_counter()
         key = random.fold_in(random.fold_in(state.key, iteration), part)
-        state, measured = do(state, key)
+        with jax.default_matmul_precision(config.precision):
+            state, measured = do(state, key)
         metrics = {name: float(value) for name, value in measured.items()}  # waits until the work is done
         so_far.add(phase, time.perf_counter() - started, metrics)
         part, unsaved = part + 1, True

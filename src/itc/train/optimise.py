@@ -1,10 +1,13 @@
-"""How everything here follows its gradient: Adam, after clipping, with or without weight decay."""
+"""How everything here follows its gradient: Adam, after clipping, with or without weight decay, again and again."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import optax
-from jax import Array
+from jax import Array, lax, random
 from jaxtyping import Float32
 
 from itc.extras import foreign_rules
@@ -34,3 +37,11 @@ def follow_gradient(
         updates, state = optimiser.update(gradient, state, eqx.filter(model, eqx.is_array))
         norm = optax.tree.norm(gradient)
     return eqx.apply_updates(model, updates), state, norm
+
+
+def repeat(
+    update: Callable[[Any, Array], tuple[Any, dict[str, Array]]], state: Any, key: Array, updates: int
+) -> tuple[Any, dict[str, Array]]:
+    """So many updates, each with a key of its own: the state after them, and the means of what they measured."""
+    state, metrics = lax.scan(update, state, random.split(key, updates))
+    return state, jax.tree.map(jnp.mean, metrics)

@@ -39,11 +39,23 @@ def world_model_loss(
 
 def cross_entropy(logits: Float32[Array, "*b k"], labels: Int[Array, "*b"]) -> Float32[Array, ""]:
     """Mean of −log p(label)."""
-    chosen = jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
-    return (jax.nn.logsumexp(logits, axis=-1) - chosen).mean()
+    return cross_entropies(logits, labels).mean()
 
 
 def share_most_probable(logits: Float32[Array, "*b k"], labels: Int[Array, "*b"]) -> Float32[Array, ""]:
-    """How many labels have the highest logit. (Not by argmax, which XLA computes one number at a time on a CPU.)"""
-    chosen = jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
-    return (chosen == logits.max(axis=-1)).mean(dtype=jnp.float32)
+    """How many labels have the highest logit."""
+    return most_probable(logits, labels).mean()
+
+
+def cross_entropies(logits: Float32[Array, "*b k"], labels: Int[Array, "*b"]) -> Float32[Array, "*b"]:
+    """−log p(label)."""
+    return jax.nn.logsumexp(logits, axis=-1) - _chosen(logits, labels)
+
+
+def most_probable(logits: Float32[Array, "*b k"], labels: Int[Array, "*b"]) -> Float32[Array, "*b"]:
+    """1 where the label has the highest logit. (Not by argmax, which XLA computes one number at a time on a CPU.)"""
+    return (_chosen(logits, labels) == logits.max(axis=-1)).astype(jnp.float32)
+
+
+def _chosen(logits: Float32[Array, "*b k"], labels: Int[Array, "*b"]) -> Float32[Array, "*b"]:
+    return jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]

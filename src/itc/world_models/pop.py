@@ -1,9 +1,9 @@
-"""The world model of Atari: a retention network that predicts all tokens of a frame at once, from top to bottom.
+"""The world model of Atari: a retention network that predicts all tokens of a frame in one pass.
 
 A block is the tokens of a frame and the action taken there. Before each frame stand prediction tokens, one for each of
-its cells: they know all earlier blocks, and their outputs say what was expected of the frame, of the reward on the way
-there, and whether that step ended the episode. Several heads predict the tokens, and where they disagree there is
-something to learn. (POP: parallel observation prediction.)
+its cells: each knows all earlier blocks and the prediction tokens before it. Their outputs say what was expected of the
+frame, of the reward on the way there, and whether that step ended the episode. Several heads predict the tokens, and
+where they disagree there is something to learn. (POP: parallel observation prediction.)
 """
 
 import math

@@ -9,6 +9,7 @@ from jax.scipy.special import entr
 from jaxtyping import Bool, Float32, Int, PyTree
 
 from itc.hl_gauss import REWARDS
+from itc.world_models.losses import cross_entropies, most_probable
 from itc.world_models.pop import POPWorldModel
 
 
@@ -81,20 +82,6 @@ def decays(model: POPWorldModel) -> PyTree[bool]:
         return names[-1] in ("weight", "cell_embedding") or (names[-1] == "scale" and names[0] != "layers")
 
     return jax.tree_util.tree_map_with_path(shrinks, model)
-
-
-def cross_entropies(logits: Float32[Array, "*b k"], labels: Int[Array, "*b"]) -> Float32[Array, "*b"]:
-    """−log p(label)."""
-    return jax.nn.logsumexp(logits, axis=-1) - _chosen(logits, labels)
-
-
-def most_probable(logits: Float32[Array, "*b k"], labels: Int[Array, "*b"]) -> Float32[Array, "*b"]:
-    """1 where the label has the highest logit. (Not by argmax, which XLA computes one number at a time on a CPU.)"""
-    return (_chosen(logits, labels) == logits.max(axis=-1)).astype(jnp.float32)
-
-
-def _chosen(logits: Float32[Array, "*b k"], labels: Int[Array, "*b"]) -> Float32[Array, "*b"]:
-    return jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
 
 
 def _members_in_turn(model: POPWorldModel, features: Float32[Array, "b t n e"]) -> Float32[Array, "b t n k"]:

@@ -3,23 +3,24 @@
 from dataclasses import replace
 
 import jax
+import numpy as np
 from jax import Array
 
 from itc.decoding.config import DecodeConfig
 from itc.envs.base import Environment
 from itc.envs.rollout import Player
 from itc.policies.conv_gru import SamplingPolicy
-from itc.train.agent import Agent, Part
+from itc.train.agent import Agent, CodePictures, Part
 from itc.train.patch_agent.config import PatchConfig
-from itc.train.patch_agent.dream_world import WorldModelEnv
-from itc.train.patch_agent.state import PatchState, new_train_state, shape_of_state
+from itc.train.patch_agent.dream_world import PatchWorld
+from itc.train.patch_agent.state import PatchState, new_state, shape_of_state
 from itc.train.patch_agent.work import dream_of_play, parts_of, world_of
 from itc.types import Rollout
 
 
 class PatchAgent(Agent):
     def new_state(self, env: Environment, config: PatchConfig, seed: int) -> PatchState:
-        return new_train_state(env, config, seed)
+        return new_state(env, config, seed)
 
     def shape_of_state(self, env: Environment, config: PatchConfig) -> PatchState:
         return shape_of_state(env, config)
@@ -33,11 +34,15 @@ class PatchAgent(Agent):
     def codes(self, state: PatchState) -> int:
         return int(state.codebook.size)
 
-    def world(self, state: PatchState, env: Environment, config: PatchConfig, decoder: DecodeConfig) -> WorldModelEnv:
-        return world_of(state, env, decoder)
+    def code_pictures(self, state: PatchState) -> CodePictures:
+        patches = np.asarray(state.codebook.patches)
+        return CodePictures(patches[: self.codes(state)], len(patches), "in the order in which they were found")
+
+    def world(self, state: PatchState, env: Environment, config: PatchConfig, decoder: DecodeConfig) -> PatchWorld:
+        return world_of(state, env, decoder, config.compat.copy_after_done)
 
     def dream(
-        self, state: PatchState, world: WorldModelEnv, config: PatchConfig, key: Array, lanes: int, steps: int
+        self, state: PatchState, world: PatchWorld, config: PatchConfig, key: Array, lanes: int, steps: int
     ) -> Rollout:
         asked = replace(config.imagine, lanes=lanes, steps=steps)
         return _dream(world, state.policy.network, state.memory, key, asked).rollout

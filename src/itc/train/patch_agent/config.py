@@ -58,7 +58,6 @@ class PatchConfig(TrainConfig):
     world_model_learning: WorldModelLearning = field(default_factory=WorldModelLearning)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
-    learn_policy: bool = True  # off: play as at the start for ever, and learn the world model only
     imagine: ImagineConfig = field(default_factory=ImagineConfig)
     compat: Compat = field(default_factory=Compat)
 
@@ -114,16 +113,12 @@ class PatchConfig(TrainConfig):
         return replace(self, interactions=iterations * self.interactions_per_iteration)
 
     @property
-    def context(self) -> int:
+    def blocks(self) -> int:
         return self.world_model.blocks
 
     @property
     def dream_steps(self) -> int:
         return self.imagine.steps
-
-    @property
-    def learns_to_act(self) -> bool:
-        return self.learn_policy
 
     @property
     def dreams_after(self) -> int | None:

@@ -1,16 +1,15 @@
 """The world model of patches, dressed as an environment."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax import Array, lax, random
+from jax import Array, random
 from jaxtyping import Int, Int32, UInt8
 
-from itc.decoding.api import decode
 from itc.decoding.config import DecodeConfig
 from itc.tokenizers import patches
-from itc.train.imagine import DreamStep, DreamWorld
+from itc.train.imagine import DreamStep, DreamWorld, remember
 from itc.types import EnvSpec
 from itc.world_models.gpt import Cache, WorldModel
 
@@ -23,7 +22,7 @@ class DreamState(NamedTuple):
     key: Array
 
 
-class WorldModelEnv(DreamWorld):
+class PatchWorld(DreamWorld):
     """The transformer's world. Rewards are sampled classes, 0 or 1."""
 
     model: WorldModel
@@ -46,27 +45,18 @@ class WorldModelEnv(DreamWorld):
         return patches.decode(self.codebook, tokens, self.spec.grid)
 
     def fall_asleep(self, key: Array, tokens: Int[Array, "b context n"], actions: Int[Array, "b past"]) -> DreamState:
-        def remember(cache: Cache, seen: Any):
-            return self.model.step(cache, *seen, self.bucket)[0], None
+        def take_in(cache: Cache, tokens: Array, action: Array) -> Cache:
+            return self.model.step(cache, tokens, action, self.bucket)[0]
 
-        past = (jnp.swapaxes(tokens[:, :-1], 0, 1), jnp.swapaxes(actions, 0, 1))
-        cache, _ = lax.scan(remember, self.model.empty_cache(len(tokens)), past)
+        cache = remember(take_in, self.model.empty_cache(len(tokens)), tokens[:, :-1], actions)
         return DreamState(cache, tokens[:, -1], key)
 
     def step(self, state: DreamState, action: Int[Array, " b"]) -> tuple[DreamState, DreamStep]:
         key, reward_key, done_key, token_key = random.split(state.key, 4)
         cache, prediction = self.model.step(state.cache, state.tokens, action, self.bucket)
         done = random.categorical(done_key, prediction.done) == 1
-        decoded = decode(
-            prediction.tokens,
-            state.tokens,
-            grid=self.spec.grid,
-            config=self.decoder,
-            key=token_key,
-            codes=jnp.minimum(self.codebook.size, self.bucket),
-            copyable=self.spec.copyable_by(self.decoder.rim),
-            done=None if self.copy_after_done else done,
-        )
+        fresh, codes = None if self.copy_after_done else done, jnp.minimum(self.codebook.size, self.bucket)
+        decoded = self.decode(prediction.tokens, state.tokens, token_key, fresh, codes)
         outcome = DreamStep(
             frame=self.show(decoded.tokens),
             reward=random.categorical(reward_key, prediction.reward).astype(jnp.float32),

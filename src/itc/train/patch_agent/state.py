@@ -35,7 +35,7 @@ class PatchState(NamedTuple):
     key: Array  # never changes: every piece of work derives its own from it
 
 
-def new_train_state(env: Environment, config: PatchConfig, seed: int) -> PatchState:
+def new_state(env: Environment, config: PatchConfig, seed: int) -> PatchState:
     """Nothing learned yet."""
     env_key, *keys = random.split(random.key(seed), 4)
     return _around(*env.reset(env_key, config.collect.lanes), env.spec, config, keys)

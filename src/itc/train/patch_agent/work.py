@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax, random
+from jax import Array, random
 from jaxtyping import Float32
 
 from itc import replay
@@ -17,27 +17,30 @@ from itc.envs.base import Environment
 from itc.envs.rollout import Play
 from itc.policies.conv_gru import ActorCritic, SamplingPolicy
 from itc.tokenizers import patches
-from itc.train.agent import Metrics, Part, split_updates
+from itc.train.agent import Metrics, Part, parts_of_updates
 from itc.train.collect import as_steps, collect, count
-from itc.train.imagine import imagine
+from itc.train.imagine import dream_metrics, imagine
+from itc.train.optimise import repeat
 from itc.train.patch_agent.config import ImagineConfig, PatchConfig
-from itc.train.patch_agent.dream_world import WorldModelEnv
+from itc.train.patch_agent.dream_world import PatchWorld
 from itc.train.patch_agent.learn_policy import PolicyState, learn_policy, learn_policy_in_epochs, lessons_of
 from itc.train.patch_agent.learn_tokenizer import learn_tokenizer
 from itc.train.patch_agent.learn_world_model import Experience, WorldModelState, learn_world_model
 from itc.train.patch_agent.state import PatchState
 from itc.types import Rollout
 
+UPDATES_PER_PART = 25
+
 
 def parts_of(env: Environment, config: PatchConfig, iteration: int) -> list[Part]:
     """All pieces of work of one iteration, in order."""
     parts = [Part("play", partial(_play, env, config)), Part("tokenizer", partial(_grow_codebook, env, config))]
     learning = config.world_model_learning
-    updates, repeats = split_updates(learning.updates * learning.minibatches)
-    parts += [Part("world model", partial(_learn_world_model, config, updates))] * repeats
+    updates = learning.updates * learning.minibatches
+    parts += parts_of_updates("world model", partial(_learn_world_model, config), updates, UPDATES_PER_PART)
     if config.dreams_in(iteration):
-        updates, repeats = split_updates(config.imagine.updates)
-        parts += [Part("dreams", partial(_learn_in_dreams, env, config, updates))] * repeats
+        dream = partial(_learn_in_dreams, env, config)
+        parts += parts_of_updates("dreams", dream, config.imagine.updates, UPDATES_PER_PART)
     return parts
 
 
@@ -95,8 +98,7 @@ def _updated_world_model(
         experience = draw_experience(memory, codebook, sample_key, learning.sequences, blocks)
         return learn_world_model(world_model, experience, codebook.size, dropout_key, bucket, learning)
 
-    world_model, metrics = lax.scan(update, world_model, random.split(key, updates))
-    return world_model, jax.tree.map(jnp.mean, metrics)
+    return repeat(update, world_model, key, updates)
 
 
 def draw_experience(
@@ -117,11 +119,9 @@ def _learn_in_dreams(
     return state._replace(policy=policy), metrics
 
 
-def world_of(
-    state: PatchState, env: Environment, decoder: DecodeConfig, copy_after_done: bool = False
-) -> WorldModelEnv:
+def world_of(state: PatchState, env: Environment, decoder: DecodeConfig, copy_after_done: bool = False) -> PatchWorld:
     """The world as it is known so far."""
-    return WorldModelEnv(
+    return PatchWorld(
         model=state.world_model.model,
         codebook=state.codebook,
         spec=env.spec,
@@ -133,7 +133,7 @@ def world_of(
 
 @partial(jax.jit, static_argnames=("updates", "config"), donate_argnames="policy")
 def _improved_in_dreams(
-    policy: PolicyState, world: WorldModelEnv, memory: replay.Replay, key: Array, updates: int, config: PatchConfig
+    policy: PolicyState, world: PatchWorld, memory: replay.Replay, key: Array, updates: int, config: PatchConfig
 ) -> tuple[PolicyState, Metrics]:
     def update(policy: PolicyState, key: Array):
         hidden, dream, after = dream_of_play(
@@ -143,15 +143,9 @@ def _improved_in_dreams(
         policy, metrics = learn_policy(
             policy, lessons, config.ppo, config.ppo.imagined_entropy_coefficient, config.accumulate
         )
-        return policy, {
-            **metrics,
-            "reward": dream.outcome.reward.mean(),
-            "ends": dream.outcome.terminated.mean(dtype=jnp.float32),
-            "copied": (dream.outcome.source >= 0).mean(dtype=jnp.float32),
-        }
+        return policy, metrics | dream_metrics(dream)
 
-    policy, metrics = lax.scan(update, policy, random.split(key, updates))
-    return policy, jax.tree.map(jnp.mean, metrics)
+    return repeat(update, policy, key, updates)
 
 
 class DreamOfPlay(NamedTuple):
@@ -163,7 +157,7 @@ class DreamOfPlay(NamedTuple):
 
 
 def dream_of_play(
-    world: WorldModelEnv,
+    world: PatchWorld,
     network: ActorCritic,
     memory: replay.Replay,
     key: Array,

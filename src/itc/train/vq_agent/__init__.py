@@ -3,21 +3,27 @@
 from dataclasses import replace
 
 import jax
+import numpy as np
 from jax import Array
 
 from itc.decoding.config import DecodeConfig
 from itc.envs.base import Environment
 from itc.envs.rollout import Player
 from itc.policies.token_player import TokenPolicy
-from itc.train.agent import Agent, Part
+from itc.tokenizers.vqvae import VQVAE
+from itc.train.agent import Agent, CodePictures, Part
 from itc.train.vq_agent.config import VQConfig
 from itc.train.vq_agent.dream_world import VQWorld
+from itc.train.vq_agent.learn_tokenizer import perceptual_of
 from itc.train.vq_agent.state import VQState, new_state, shape_of_state
 from itc.train.vq_agent.work import dream_of_play, parts_of, player_of, world_of
 from itc.types import Rollout
 
 
 class VQAgent(Agent):
+    def check(self, config: VQConfig) -> None:
+        perceptual_of(config.tokenizer.perceptual_weights, config.compat.perceptual_dropout)
+
     def new_state(self, env: Environment, config: VQConfig, seed: int) -> VQState:
         return new_state(env, config, seed)
 
@@ -31,8 +37,18 @@ class VQAgent(Agent):
         return player_of(state, config.evaluate.temperature)
 
     def codes(self, state: VQState) -> int:
-        """All, as soon as the tokenizer has learned."""
-        return len(state.tokenizer.model.codebook) if bool(state.tokenizer.statistics.mean.any()) else 0
+        return int(state.tokenizer.in_use.sum())
+
+    def code_pictures(self, state: VQState) -> CodePictures:
+        """A code has no picture of its own: what is drawn for it depends on its neighbours. So they are its like."""
+        vqvae, in_use = state.tokenizer.model, np.flatnonzero(state.tokenizer.in_use)
+        (height, width), side = vqvae.grid, vqvae.config.shrinking
+        alone = np.repeat(in_use[:, None], height * width, axis=1).astype(np.int32)
+        top, left = side * (height // 2), side * (width // 2)
+        drawn = [np.asarray(_draw(vqvae, some[None], state.tokenizer.statistics)[0]) for some in alone]
+        pictures = np.array([frame[top : top + side, left : left + side] for frame in drawn], np.uint8)
+        note = "from the middle of a frame that is made of this code alone"
+        return CodePictures(pictures.reshape(-1, side, side, vqvae.frame_shape[2]), vqvae.config.codes, note)
 
     def world(self, state: VQState, env: Environment, config: VQConfig, decoder: DecodeConfig) -> VQWorld:
         return world_of(state, env, config, decoder)
@@ -45,9 +61,10 @@ class VQAgent(Agent):
 
 def _dreamed_frames(world: VQWorld, *arguments) -> Rollout:
     """A dream to look at: what the policy saw as tokens, as frames."""
-    dream = dream_of_play(world, *arguments).rollout
+    dream = dream_of_play(world, *arguments, read=True).rollout
     frames = jax.vmap(world.show)(dream.frames)
     return dream._replace(frames=frames, final_frame=world.show(dream.final_frame))
 
 
+_draw = jax.jit(VQVAE.decode)
 _dream = jax.jit(_dreamed_frames, static_argnums=(4, 5, 6))

@@ -1,15 +1,18 @@
 """Everything that can be set about a training run on Atari. The defaults are those of the paper's agent, ITC."""
 
+import math
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import ClassVar
 
 from itc.policies.actor_critic_loss import ActorCriticConfig
 from itc.policies.lstm import LSTMPolicyConfig
 from itc.tokenizers.vqvae import VQVAEConfig
-from itc.train.config import TrainConfig, at_least_one
+from itc.train.config import TrainConfig, at_least_one, divides, not_negative
 from itc.world_models.pop import POPConfig
 
 LEAST_PIECE = 3  # steps of an episode that the world model learns from
+CONTEXT = 2  # frames that a dream begins with; the world model has not learned to predict from fewer
 LEAST_DREAM = 4  # steps of an episode that a dream goes on from
 
 
@@ -24,6 +27,18 @@ class CollectConfig:
     burn_in: int = 20  # frames of the running episode that the policy's memory sees before it goes on
     replay_frames: int = 110_000  # a frame for each step, and one more for each episode
 
+    def __post_init__(self) -> None:
+        at_least_one(self, "collect", "epochs", "steps", "burn_in")
+        if not self.temperature > 0:
+            raise ValueError(f"collect.temperature must be greater than 0, got {self.temperature}")
+        if not 0 <= self.epsilon <= 1:
+            raise ValueError(f"collect.epsilon must be in [0, 1], got {self.epsilon}")
+        if self.replay_frames < 2 * self.steps:
+            raise ValueError(
+                f"collect.replay_frames {self.replay_frames} must be at least twice collect.steps {self.steps}, what "
+                "one epoch can leave behind"
+            )
+
 
 @dataclass(frozen=True)
 class TokenizerLearning:
@@ -34,12 +49,29 @@ class TokenizerLearning:
     updates: int = 200  # per epoch
     frames: int = 128  # of an update
     after: int = 5  # epochs without learning
+    until: int | None = None  # the epoch after which it stays as it is; None: it learns to the end, as published
     # A code that no frame needed in so many updates moves to where one is missing. Not so in the published agents (0),
     # whose codebook can collapse to a few codes when there is little to see and little time.
     revive_after: int = 0
     learning_rate: float = 1e-4
     weight_decay: float = 0.01
     max_gradient_norm: float = 10.0
+
+    def __post_init__(self) -> None:
+        at_least_one(self, "tokenizer", "updates", "frames")
+        not_negative(self, "tokenizer", "after", "revive_after")
+        if self.until is not None and self.until <= self.after:
+            raise ValueError(
+                f"tokenizer.until {self.until} leaves no epoch to learn in after tokenizer.after {self.after}"
+            )
+        if len(self.perceptual_weights) not in (0, 2):
+            raise ValueError(
+                "tokenizer.perceptual_weights takes two files, VGG16's and the linear weights, got "
+                f"{len(self.perceptual_weights)}"
+            )
+        # Whole paths, so that a run can go on from another folder.
+        whole = tuple(str(Path(file).absolute()) for file in self.perceptual_weights)
+        object.__setattr__(self, "perceptual_weights", whole)
 
 
 @dataclass(frozen=True)
@@ -54,9 +86,15 @@ class WorldModelLearning:
     weight_decay: float = 0.05
     max_gradient_norm: float = 3.0
 
+    def __post_init__(self) -> None:
+        at_least_one(self, "world_model_learning", "updates", "sequences")
+        not_negative(self, "world_model_learning", "after")
+        if not 0 <= self.surprising <= 1:
+            raise ValueError(f"world_model_learning.surprising must be in [0, 1], got {self.surprising}")
+
     @property
     def surprising_sequences(self) -> int:
-        return -(-round(1000 * self.surprising) * self.sequences // 1000)
+        return math.ceil(self.surprising * self.sequences - 1e-9)  # 0.3 · 10 is a little more than 3
 
 
 @dataclass(frozen=True)
@@ -69,14 +107,24 @@ class ImagineConfig:
     after: int = 50
     curiosity: float = 1.0  # weight of the ensemble's disagreement in the reward
 
+    def __post_init__(self) -> None:
+        at_least_one(self, "imagine", "lanes", "burn_in")
+        not_negative(self, "imagine", "updates", "after")
+
 
 @dataclass(frozen=True)
 class EvaluateConfig:
     """Playing by the rules of the benchmark, now and then."""
 
     every: int = 20  # epochs; 0: never
-    episodes: int = 16
+    episodes: int = 16  # more than eight: in whole rounds of eight
     temperature: float = 0.5
+
+    def __post_init__(self) -> None:
+        at_least_one(self, "evaluate", "episodes")
+        not_negative(self, "evaluate", "every")
+        if not self.temperature > 0:
+            raise ValueError(f"evaluate.temperature must be greater than 0, got {self.temperature}")
 
 
 @dataclass(frozen=True)
@@ -98,6 +146,7 @@ class VQConfig(TrainConfig):
     agent: ClassVar[str] = "vqvae"
     extendable: ClassVar[str] = "epochs"
     evaluation_episodes: ClassVar[int] = 104  # a hundred, in whole rounds of eight
+    precision: ClassVar[str | None] = "highest"  # as the published agents compute
 
     env: str = "atari/pong"
     decoder: str = "paper-atari"
@@ -108,62 +157,41 @@ class VQConfig(TrainConfig):
     world_model_learning: WorldModelLearning = field(default_factory=WorldModelLearning)
     policy: LSTMPolicyConfig = field(default_factory=LSTMPolicyConfig)
     actor_critic: ActorCriticConfig = field(default_factory=ActorCriticConfig)
-    learn_policy: bool = True  # off: play as at the start for ever, and learn the world model only
     imagine: ImagineConfig = field(default_factory=ImagineConfig)
     evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
     compat: Compat = field(default_factory=Compat)
 
     def __post_init__(self) -> None:
-        """Say in a sentence what cannot work, before anything is compiled."""
+        """Say in a sentence what cannot work together, before anything is compiled."""
         at_least_one(self, "", "epochs")
-        at_least_one(self.collect, "collect", "epochs", "steps")
-        at_least_one(self.tokenizer, "tokenizer", "updates", "frames")
-        at_least_one(self.world_model_learning, "world_model_learning", "updates", "sequences")
-        at_least_one(self.imagine, "imagine", "lanes")
-        at_least_one(self.evaluate, "evaluate", "episodes")
-        for config, name in ((self.tokenizer, "tokenizer"), (self.world_model_learning, "world_model_learning"),
-                             (self.imagine, "imagine")):  # fmt: skip
-            if config.after < 0:
-                raise ValueError(f"{name}.after must not be negative, got {config.after}")
-        if min(self.imagine.updates, self.evaluate.every) < 0:
-            raise ValueError("imagine.updates and evaluate.every must not be negative")
-        if not self.tokenizer.after <= self.world_model_learning.after <= self.imagine.after:
+        tokenizer, learning, imagine = self.tokenizer, self.world_model_learning, self.imagine
+        if not tokenizer.after <= learning.after <= imagine.after:
             raise ValueError(
                 "tokenizer.after, world_model_learning.after and imagine.after must not decrease: each learns from "
-                f"what the one before has learned, got {self.tokenizer.after}, {self.world_model_learning.after} and "
-                f"{self.imagine.after}"
+                f"what the one before has learned, got {tokenizer.after}, {learning.after} and {imagine.after}"
             )
-        vqvae, model = self.tokenizer.vqvae, self.world_model
+        vqvae, model = tokenizer.vqvae, self.world_model
         if (vqvae.codes, vqvae.code_size) != (model.codes, model.width):
             raise ValueError(
                 f"tokenizer.vqvae has {vqvae.codes} codes of {vqvae.code_size} numbers, world_model {model.codes} "
                 f"codes of width {model.width}: they must be equal"
             )
+        if model.context != CONTEXT:
+            raise ValueError(
+                f"world_model.context must be {CONTEXT}, the frames that a dream begins with, got {model.context}"
+            )
         if self.dream_steps < 1:
             raise ValueError(
                 f"world_model.blocks {model.blocks} leave no room for a dream after a context of {model.context}"
             )
-        if self.imagine.burn_in < 1 or self.collect.burn_in < 1:
-            raise ValueError("imagine.burn_in and collect.burn_in must be at least 1")
-        if self.collect.replay_frames < 2 * self.collect.steps:
-            raise ValueError(
-                f"collect.replay_frames {self.collect.replay_frames} must be at least twice collect.steps "
-                f"{self.collect.steps}, what one epoch can leave behind"
-            )
-        if self.world_model_learning.sequences % model.members:
-            raise ValueError(
-                f"world_model.members {model.members} must divide world_model_learning.sequences "
-                f"{self.world_model_learning.sequences}"
-            )
-        if not 0 <= self.world_model_learning.surprising <= 1:
-            raise ValueError(
-                f"world_model_learning.surprising must be in [0, 1], got {self.world_model_learning.surprising}"
-            )
-        if len(self.tokenizer.perceptual_weights) not in (0, 2):
-            raise ValueError(
-                "tokenizer.perceptual_weights takes two files, VGG16's and the linear weights, got "
-                f"{len(self.tokenizer.perceptual_weights)}"
-            )
+        divides("world_model.members", model.members, "world_model_learning.sequences", learning.sequences)
+        for name, count in (
+            ("tokenizer.frames", tokenizer.frames),
+            ("world_model_learning.sequences", learning.sequences),
+            ("imagine.lanes", imagine.lanes),
+        ):
+            if count > self.collect.replay_frames:
+                raise ValueError(f"{name} {count} must not exceed collect.replay_frames {self.collect.replay_frames}")
         self.check_decoder()
 
     @property
@@ -181,17 +209,13 @@ class VQConfig(TrainConfig):
         return replace(self, epochs=iterations)
 
     @property
-    def context(self) -> int:
+    def blocks(self) -> int:
         return self.world_model.blocks
 
     @property
     def dream_steps(self) -> int:
         """As many as the world model was trained to look ahead."""
         return self.world_model.blocks - self.world_model.context
-
-    @property
-    def learns_to_act(self) -> bool:
-        return self.learn_policy
 
     @property
     def dreams_after(self) -> int | None:

@@ -1,17 +1,17 @@
 """The retention world model and its tokenizer, dressed as an environment."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax import Array, lax, random
-from jaxtyping import Bool, Float32, Int, Int32, UInt8
+from jax import Array, random
+from jaxtyping import Bool, Int, Int32, UInt8
 
-from itc.decoding.api import decode
 from itc.decoding.config import DecodeConfig
 from itc.hl_gauss import REWARDS
 from itc.tokenizers.vqvae import VQVAE, Statistics
-from itc.train.imagine import DreamStep, DreamWorld
+from itc.train.imagine import DreamStep, DreamWorld, remember
+from itc.train.vq_agent.config import CONTEXT
 from itc.types import EnvSpec
 from itc.world_models.pop import POPWorldModel, RetentionState
 from itc.world_models.pop_losses import intrinsic_reward
@@ -32,17 +32,17 @@ class VQWorld(DreamWorld):
     model: POPWorldModel
     tokenizer: VQVAE
     statistics: Statistics
-    curiosity: Float32[Array, ""]  # weight of the disagreement
     spec: EnvSpec = eqx.field(static=True)
     decoder: DecodeConfig = eqx.field(static=True)
+    curiosity: float = eqx.field(static=True)  # weight of the disagreement; at 0 nobody asks the ensemble
     copy_after_done: bool = eqx.field(static=True, default=False)  # as the authors' code does
     first_step_sampled: bool = eqx.field(static=True, default=False)  # as the authors' code does
-    context: ClassVar[int] = 2  # the model has not learned to predict from less
+    context: ClassVar[int] = CONTEXT
     shows_tokens: ClassVar[bool] = True
 
     @property
     def room(self) -> int:
-        return self.model.config.blocks
+        return self.model.config.blocks - 1  # the last frame of a training sequence is predicted from those before
 
     def read(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
         return self.tokenizer.encode(frames)
@@ -51,33 +51,25 @@ class VQWorld(DreamWorld):
         return self.tokenizer.decode(tokens, self.statistics)
 
     def fall_asleep(self, key: Array, tokens: Int[Array, "b context n"], actions: Int[Array, "b past"]) -> VQDreamState:
-        def remember(memory: RetentionState, seen: Any):
-            tokens, actions = seen
-            return self.model.observe(memory, self.tokenizer.embedding(tokens), actions), None
-
-        past = (jnp.swapaxes(tokens[:, :-1], 0, 1), jnp.swapaxes(actions, 0, 1))
-        memory, _ = lax.scan(remember, self.model.empty_state(len(tokens)), past)
+        memory = remember(self._take_in, self.model.empty_state(len(tokens)), tokens[:, :-1], actions)
         return VQDreamState(memory, tokens[:, -1].astype(jnp.int32), jnp.bool_(True), key)
+
+    def _take_in(self, memory: RetentionState, tokens: Int[Array, "b n"], action: Int[Array, " b"]) -> RetentionState:
+        return self.model.observe(memory, self.tokenizer.embedding(tokens), action)
 
     def step(self, state: VQDreamState, action: Int[Array, " b"]) -> tuple[VQDreamState, DreamStep]:
         key, done_key, token_key = random.split(state.key, 3)
-        memory = self.model.observe(state.memory, self.tokenizer.embedding(state.tokens), action)
+        memory = self._take_in(state.memory, state.tokens, action)
         prediction = self.model.predict(memory)
         done = random.categorical(done_key, prediction.done) == 1
         # Nothing is copied where `fresh`, so that every token is an ordinary sample.
         fresh = jnp.zeros_like(done) if self.copy_after_done else done
         fresh |= state.awake & self.first_step_sampled
-        decoded = decode(
-            prediction.tokens,
-            state.tokens,
-            grid=self.spec.grid,
-            config=self.decoder,
-            key=token_key,
-            copyable=self.spec.copyable_by(self.decoder.rim),
-            done=fresh,
-        )
+        decoded = self.decode(prediction.tokens, state.tokens, token_key, fresh)
         tokens = decoded.tokens.astype(jnp.int32)
-        reward = REWARDS.mean(prediction.reward) + self.curiosity * intrinsic_reward(prediction.members)
+        reward = REWARDS.mean(prediction.reward)
+        if self.curiosity:
+            reward += self.curiosity * intrinsic_reward(prediction.members)
         outcome = DreamStep(
             frame=tokens,
             reward=reward,

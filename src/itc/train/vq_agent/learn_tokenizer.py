@@ -10,13 +10,15 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
-from jaxtyping import Int32, UInt8
+from jaxtyping import Bool, Int32, UInt8
 
 from itc.tokenizers.perceptual import Perceptual, load_perceptual
 from itc.tokenizers.vqvae import VQVAE, Statistics, codes_used, new_statistics, revive, vqvae_loss
 from itc.train.agent import Metrics
 from itc.train.optimise import begin_optimising, clipped_adamw, follow_gradient
 from itc.train.vq_agent.config import TokenizerLearning
+
+LATELY = 200  # updates: an epoch of the paper's
 
 
 class TokenizerState(NamedTuple):
@@ -26,11 +28,18 @@ class TokenizerState(NamedTuple):
     statistics: Statistics
     optimiser: optax.OptState
     idle: Int32[Array, " k"]  # updates since each code was last needed
+    updates: Int32[Array, ""]  # so far
+
+    @property
+    def in_use(self) -> Bool[Array, " k"]:
+        """Codes that some frame needed lately; none, while nothing has been learned."""
+        return (self.idle < LATELY) & (self.updates > 0)
 
 
 def new_tokenizer_state(model: VQVAE, learning: TokenizerLearning) -> TokenizerState:
     idle = jnp.zeros(model.config.codes, jnp.int32)
-    return TokenizerState(model, new_statistics(model.config), begin_optimising(_optimiser(learning), model), idle)
+    optimiser = begin_optimising(_optimiser(learning), model)
+    return TokenizerState(model, new_statistics(model.config), optimiser, idle, jnp.zeros((), jnp.int32))
 
 
 def _optimiser(learning: TokenizerLearning) -> optax.GradientTransformation:
@@ -57,7 +66,7 @@ def learn_tokenizer(
         codebook = revive(model.codebook, dead, made.z, made.tokens)
         model = eqx.tree_at(lambda model: model.codebook, model, codebook)
         idle = jnp.where(dead, 0, idle)
-    return TokenizerState(model, made.statistics, optimiser, idle), metrics
+    return TokenizerState(model, made.statistics, optimiser, idle, state.updates + 1), metrics
 
 
 @cache  # once in a process: the files are large

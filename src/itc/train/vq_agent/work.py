@@ -10,12 +10,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax, random
-from jaxtyping import Int32
+from jaxtyping import Int32, UInt8
 
 from itc import replay
 from itc.decoding.config import DecodeConfig
 from itc.envs.base import Environment
 from itc.envs.rollout import Play, rollout
+from itc.envs.whole_episodes import AT_ONCE_FROM_PYTHON as AT_ONCE
 from itc.envs.whole_episodes import play_episodes
 from itc.episodes import (
     beginnings,
@@ -32,8 +33,10 @@ from itc.policies.token_player import FramePolicy, TokenPolicy
 from itc.replay import Replay
 from itc.tokenizers.perceptual import Perceptual
 from itc.tokenizers.vqvae import VQVAE
-from itc.train.agent import Metrics, Part, split_updates
+from itc.train.agent import Metrics, Part, parts_of_updates
 from itc.train.collect import collect, count
+from itc.train.imagine import dream_metrics
+from itc.train.optimise import repeat
 from itc.train.vq_agent.config import LEAST_DREAM, LEAST_PIECE, ImagineConfig, VQConfig
 from itc.train.vq_agent.dream_world import VQWorld
 from itc.train.vq_agent.learn_policy import PolicyState, learn_policy
@@ -53,23 +56,23 @@ def parts_of(env: Environment, config: VQConfig, iteration: int) -> list[Part]:
     parts = []
     if iteration < config.collect.epochs:
         parts.append(Part("play", partial(_play, env, config)))
-    if iteration >= config.tokenizer.after:
-        parts += _parts("tokenizer", partial(_learn_tokenizer, config), config.tokenizer.updates)
+    tokenizer = config.tokenizer
+    if iteration >= tokenizer.after and (tokenizer.until is None or iteration < tokenizer.until):
+        parts += parts_of_updates("tokenizer", partial(_learn_tokenizer, config), tokenizer.updates, UPDATES_PER_PART)
     if iteration >= config.world_model_learning.after:
         for start in range(0, config.collect.replay_frames, FRAMES_PER_PART):
             parts.append(Part("tokenizer", partial(_read_memory, start)))
-        parts += _parts("world model", partial(_learn_world_model, config), config.world_model_learning.updates)
+        learn = partial(_learn_world_model, config)
+        parts += parts_of_updates("world model", learn, config.world_model_learning.updates, UPDATES_PER_PART)
     if config.learn_policy and iteration >= config.imagine.after and config.imagine.updates:
-        parts += _parts("dreams", partial(_learn_in_dreams, env, config), config.imagine.updates)
+        dream = partial(_learn_in_dreams, env, config)
+        parts += parts_of_updates("dreams", dream, config.imagine.updates, UPDATES_PER_PART)
     if config.evaluate.every and (iteration + 1) % config.evaluate.every == 0:
-        parts.append(Part("evaluation", partial(_evaluate, env, config)))
+        # Whole rounds: their means are then the mean of all episodes.
+        rounds, at_once = -(-config.evaluate.episodes // AT_ONCE), min(AT_ONCE, config.evaluate.episodes)
+        parts += [Part("evaluation", partial(_evaluate, env, config, at_once))] * rounds
     # An epoch in which nothing else is to be done yet still counts.
     return parts or [Part("rest", lambda state, key: (state, {}))]
-
-
-def _parts(phase: str, do, updates: int) -> list[Part]:
-    per_part, repeats = split_updates(updates, UPDATES_PER_PART)
-    return [Part(phase, partial(do, per_part))] * repeats
 
 
 def player_of(state: VQState, temperature: float, epsilon: float = 0.0) -> FramePolicy:
@@ -124,8 +127,7 @@ def updated_tokenizer(
         frames = memory.steps["frame"][0][pick(pick_key, beginnings(memory, 1), config.tokenizer.frames)]
         return learn_tokenizer(tokenizer, frames, perceptual, loss_key, config.tokenizer)
 
-    tokenizer, metrics = lax.scan(update, tokenizer, random.split(key, updates))
-    return tokenizer, jax.tree.map(jnp.mean, metrics)
+    return repeat(update, tokenizer, key, updates)
 
 
 def _read_memory(start: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:
@@ -171,8 +173,8 @@ def updated_world_model(
         return (learned.state, surprise.at[first].set(learned.surprise)), learned.metrics
 
     start = (world_model, memory.steps["surprise"][0])
-    (world_model, surprise), metrics = lax.scan(update, start, random.split(key, updates))
-    return world_model, with_steps(memory, surprise=surprise), jax.tree.map(jnp.mean, metrics)
+    (world_model, surprise), metrics = repeat(update, start, key, updates)
+    return world_model, with_steps(memory, surprise=surprise), metrics
 
 
 def segments_from(memory: Replay, first: Int32[Array, " b"], length: int) -> Segments:
@@ -197,7 +199,7 @@ def world_of(state: VQState, env: Environment, config: VQConfig, decoder: Decode
         model=state.world_model.model,
         tokenizer=state.tokenizer.model,
         statistics=state.tokenizer.statistics,
-        curiosity=jnp.float32(config.imagine.curiosity if exploring else 0.0),
+        curiosity=config.imagine.curiosity if exploring else 0.0,
         spec=env.spec,
         decoder=decoder,
         copy_after_done=config.compat.copy_after_done,
@@ -217,15 +219,9 @@ def improved_in_dreams(
             world, act, memory, key, config.imagine, config.dream_steps, config.compat.look_ahead
         )
         policy, metrics = learn_policy(policy, remembered, dream, codebook, config.actor_critic)
-        return policy, {
-            **metrics,
-            "reward": dream.outcome.reward.mean(),
-            "ends": dream.outcome.terminated.mean(dtype=jnp.float32),
-            "copied": (dream.outcome.source >= 0).mean(dtype=jnp.float32),
-        }
+        return policy, metrics | dream_metrics(dream)
 
-    policy, metrics = lax.scan(update, policy, random.split(key, updates))
-    return policy, jax.tree.map(jnp.mean, metrics)
+    return repeat(update, policy, key, updates)
 
 
 class DreamOfPlay(NamedTuple):
@@ -243,17 +239,20 @@ def dream_of_play(
     config: ImagineConfig,
     steps: int,
     look_ahead: bool = False,
+    read: bool = False,
 ) -> DreamOfPlay:
     """Let the policy play on in the world model, from moments out of the replay memory.
 
     Of a piece …, s_k, s_k+1 the dream goes on from s_k, with s_k−1 as its past; the last frame, after which an episode
     may be over, is left out. The authors' policy sees that last frame instead of s_k when it chooses its first action:
-    `look_ahead`.
+    `look_ahead`. The tokens in memory are those of this epoch once its frames have been read; `read` does not rely on
+    that.
     """
     pick_key, dream_key, play_key = random.split(key, 3)
     last = pick(pick_key, endings(memory, LEAST_DREAM), config.lanes)
-    piece, mask = piece_until(memory, last, config.burn_in + 2, "tokens", "action")
-    tokens, action = piece["tokens"].astype(jnp.int32), piece["action"]
+    piece, mask = piece_until(memory, last, config.burn_in + 2, "frame" if read else "tokens", "action")
+    action = piece["action"]
+    tokens = _read_pieces(world, piece["frame"]) if read else piece["tokens"].astype(jnp.int32)
     seen = tokens[:, -1] if look_ahead else tokens[:, -2]
     known = -1 if look_ahead else -2
     remembered = act.network.watch(act.empty_memory(config.lanes), act.codebook[tokens[:, :known]], mask[:, :known])
@@ -262,7 +261,12 @@ def dream_of_play(
     return DreamOfPlay(remembered, rollout(world, start, act, play_key, steps)[1])
 
 
-def _evaluate(env: Environment, config: VQConfig, state: VQState, key: Array) -> tuple[VQState, Metrics]:
+def _read_pieces(world: VQWorld, frames: UInt8[Array, "b t H W c"]) -> Int32[Array, "b t n"]:
+    b, t = frames.shape[:2]
+    return world.read(frames.reshape(b * t, *frames.shape[2:])).reshape(b, t, -1)
+
+
+def _evaluate(env: Environment, config: VQConfig, episodes: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:
     player = player_of(state, config.evaluate.temperature)
-    played = play_episodes(env.testing, player, key, config.evaluate.episodes)
+    played = play_episodes(env.testing, player, key, episodes)
     return state, {"return": jnp.float32(played.returns.mean()), "length": jnp.float32(played.lengths.mean())}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from itc.evaluate import human_normalised
 from itc.viewer.report import over_seeds, theirs
 from itc.viewer.report.figures import percent
 from itc.viewer.report.markup import Markup, element
@@ -53,7 +54,7 @@ def _overall(methods: Mapping[str, Returns]) -> Markup | None:
     """Over several games, where it is known what chance and what a person would reach."""
     rows = []
     for name, games in methods.items():
-        scales = {game: scale for game in games if (scale := theirs.random_and_human(game)) is not None}
+        scales = {game: scale for game in games if (scale := human_normalised.random_and_human(game)) is not None}
         if len(scales) < 2:
             continue
         scores = [[over_seeds.normalised(value, *scale) for value in games[game]] for game, scale in scales.items()]

@@ -75,11 +75,6 @@ def over_all_games() -> list[Theirs]:
     return _lines([row for row in rows if row.method not in ("Random", "Human")])
 
 
-def random_and_human(env: str) -> tuple[float, float] | None:
-    """Returns that count as 0 and 1, where somebody has measured a person's."""
-    return human_normalised.random_and_human(env)
-
-
 def _returns_on_atari(env: str) -> list[published.Row]:
     return [row for row in published.rows("atari") if row.measure == "return" and _plain(row.setting) == _game(env)]
 

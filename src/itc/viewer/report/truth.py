@@ -13,7 +13,7 @@ from itc.viewer.report.figures import figure, percent
 from itc.viewer.report.line_chart import Line, line_chart
 from itc.viewer.report.markup import Markup, element
 from itc.viewer.report.over_seeds import mean_over_seeds
-from itc.viewer.report.reading import Group, Measures
+from itc.viewer.report.reading import Group, Measures, ReadRun
 from itc.viewer.report.section import Section, command, missing, prose
 from itc.viewer.report.tables import papers, row, table, with_interval
 
@@ -34,10 +34,17 @@ def truth(groups: Sequence[Group]) -> Section:
         body.append(_accuracy(accuracy, hallucination, one) if accuracy else None)
         body += _hallucination(hallucination, one) if hallucination else []
     for what, measure in (("accuracy", "accuracy"), ("hallucination", "hallucinate")):
-        lacking = [run.path for one in groups for run in one.runs if not getattr(run, what)]
+        lacking = [run.path for one in groups for run in one.runs if not getattr(run, what) and _measurable(run)]
         if lacking:
             body.append(missing(f"No {what} measured yet:", command(measure, *lacking)))
+    if not body:
+        body.append(prose("Not measured: an emulator does not tell where the creatures are. The films below show it."))
     return Section("truth", "Is the dream true?", tuple(body))
+
+
+def _measurable(run: ReadRun) -> bool:
+    """Both measurements follow creatures, and an emulator does not tell where those are."""
+    return not run.config.env.startswith("atari/")
 
 
 def over_runs(found: Sequence[Measures]) -> Measures:
