@@ -8,8 +8,8 @@ import pytest
 ITC = [sys.executable, "-c", "from itc.cli import main; main()"]
 
 
-def run(*arguments: str, **keywords):
-    return subprocess.run([*ITC, *arguments], capture_output=True, text=True, timeout=300, **keywords)
+def run(*arguments: str, timeout: float = 300, **keywords):
+    return subprocess.run([*ITC, *arguments], capture_output=True, text=True, timeout=timeout, **keywords)
 
 
 def assert_refused(arguments, words):

@@ -36,7 +36,7 @@ def test_atari_is_told_agent_by_agent_and_in_every_definition():
     said = " ".join(" ".join(lines).split())
     for words in (
         "5 seeds of each agent, 520 runs",
-        "11 h at 20 TFLOP/s",
+        "9.5 h at 20 TFLOP/s",
         "itc sweep atari/up_n_down/itc-released --train --grid seed=0,1,2,3,4",
         "| IQM, as printed | 0.487 | 0.561 | 0.641 | 0.990 | 1.092 |",
         "| middle half of game means, from the 26 rows | 0.568 | 0.582 | 0.668 | 1.048 | 1.092 |",

@@ -155,6 +155,10 @@ def test_presets_are_listed():
     said = run("presets").stdout
     assert "minatar/breakout/quick" in said
     assert "72.46 / 35.60" in said
+    assert "atari/GAME/itc-paper" in said
+    assert "atari/pong" not in said
+    assert "atari/pong/itc-paper" in run("presets", "atari/pong").stdout
+    assert_refused(("presets", "atari/tetris"), "no preset begins with 'atari/tetris'")
 
 
 def test_the_example_dreams(straight):

@@ -52,6 +52,7 @@ def evaluate(
 
 def measure(run, episodes: int, seed: int) -> dict:
     """Return with its interval, and what the environment has beside it."""
+    import jax
     import jax.numpy as jnp
     from jax import random
 
@@ -61,16 +62,17 @@ def measure(run, episodes: int, seed: int) -> dict:
 
     spec = run.env.spec
     env = run.env.testing
-    played = play_episodes(env, run.policy, random.key(seed), episodes)
+    with jax.default_matmul_precision(run.config.precision):
+        played = play_episodes(env, run.policy, random.key(seed), episodes)
     at_random = play_episodes(env, None, random.key(seed), episodes)
-    low, high = mean_interval(played.returns)
     numbers = {
         "environment": spec.name,
         "iterations": int(run.state.iteration),
-        "interactions": run.config.interactions_after(int(run.state.iteration)),
+        "interactions": run.interactions,
         "episodes": episodes,
         "return": round(float(played.returns.mean()), 4),
-        "return_interval": [round(low, 4), round(high, 4)],
+        # One episode does not tell how far they lie apart.
+        **({"return_interval": [round(end, 4) for end in mean_interval(played.returns)]} if episodes > 1 else {}),
         "random_return": round(float(at_random.returns.mean()), 4),
         "length": round(float(played.lengths.mean()), 2),
     }

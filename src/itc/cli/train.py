@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from itc.envs.registry import make
 from itc.presets import find
 from itc.runs import Run, load
 from itc.train import checkpoint, loop
+from itc.train.agents import agent_of
 from itc.train.config import TrainConfig
 from itc.train.patch_agent.config import PatchConfig
 from itc.train.run_folder import RunError, RunFolder, versions
@@ -84,11 +86,20 @@ def start(arguments: TrainArguments, teacher: Path | None = None) -> Run:
         env = make(config.env)
         if checkpoint.names(run.checkpoints):
             run.check_same(config, seed)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            agent_of(config).check(config)
+        keep_compiled()
+        state, notes = loop.begin_or_resume(run, env, config, seed)
         run.write_config(config, preset, seed)
-    except (RunError, ValueError, OSError) as problem:
+    except (RunError, checkpoint.CheckpointError, ValueError, OSError) as problem:
         sys.exit(f"itc train: {problem}")
+    for warning in caught:
+        print(f"itc train: {warning.message}", file=sys.stderr)
+    if teacher is not None and not notes:
+        state = state._replace(policy=state.policy._replace(network=load(teacher).state.policy.network))
     try:
-        return _train(run, env, config, preset, seed, arguments, teacher)
+        return _train(run, env, config, preset, seed, arguments, state, notes)
     except (RunError, checkpoint.CheckpointError, loop.NotANumber, OSError) as problem:
         sys.exit(f"itc train: {problem}")
 
@@ -115,12 +126,9 @@ def _train(
     preset: str,
     seed: int,
     arguments: TrainArguments,
-    teacher: Path | None,
+    state: Any,
+    notes: dict[str, Any],
 ) -> Run:
-    keep_compiled()
-    state, notes = loop.begin_or_resume(run, env, config, seed)
-    if teacher is not None and not notes:
-        state = state._replace(policy=state.policy._replace(network=load(teacher).state.policy.network))
     begun = int(state.iteration)
     deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
     with screen(config, preset, run, versions(), begun, deadline) as view, _stop_signals() as stop:
@@ -142,7 +150,7 @@ def _train(
     if stop.asked:
         view.goodbye()
         sys.exit(128 + stop.signal)
-    curve = draw_curve(run, preset, config.dreams_after) if config.learns_to_act else None
+    curve = draw_curve(run, preset, config.dreams_after) if config.learn_policy else None
     trained = Run(run.path, preset, seed, config, env, state)
     view.farewell(curve, draw_dreams(trained) if trained.codes else None)
     return trained

@@ -1,5 +1,7 @@
 """Presets by name, ENV/VARIANT: short files that state only differences from the defaults, which are the paper's."""
 
+from difflib import get_close_matches
+
 from itc.presets import atari, craftax, craftax_classic, creatures, minatar
 from itc.presets.preset import Preset
 
@@ -11,10 +13,16 @@ PRESETS: dict[str, Preset] = {
     **atari.PRESETS,
 }
 
+MANY = 40  # names are too many to read
+
 
 def find(name: str) -> Preset:
     """The preset of this name."""
     if name in PRESETS:
         return PRESETS[name]
-    near = [known for known in PRESETS if known.startswith(name.split("/")[0])]
-    raise ValueError(f"unknown preset {name!r}; known: {', '.join(near or PRESETS)}")
+    near = list(PRESETS)
+    for parts in (1, 2):
+        near = [known for known in near if known.split("/")[:parts] == name.split("/")[:parts]] or near
+    if len(near) > MANY:
+        near = [*get_close_matches(name, near, n=6, cutoff=0.0), "… (`itc presets` lists all)"]
+    raise ValueError(f"unknown preset {name!r}; known: {', '.join(near)}")
