@@ -14,9 +14,25 @@ def test_two_minutes_are_enough_for_creatures_and_leave_everything_in_the_folder
     assert json.loads((tmp_path / "run" / "accuracy.json").read_text())["settled"] >= 0.995
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert lines[-1]["codes"] == 5
-    assert json.loads((tmp_path / "run" / "config.json").read_text())["env"] == "creatures"
-    assert (tmp_path / "run" / "checkpoint").is_dir()
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["config"]["env"] == "creatures"
+    assert (tmp_path / "run" / "checkpoints").is_dir()
     assert (tmp_path / "run" / "dreams.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_ten_minutes_are_enough_to_see_and_foresee_breakout(tmp_path):
+    """From random play. Better than the mean frame, than each cell's own habits, and than copying; the paddle stays."""
+    finished = run("world-model", "atari/breakout", "--minutes", "8.5", "--run", str(tmp_path / "run"), timeout=900)
+    assert finished.returncode == 0, finished.stderr
+    found = json.loads((tmp_path / "run" / "accuracy.json").read_text())
+    assert found["tokenizer error"] <= found["mean frame error"] / 5
+    assert found["token loss"] < found["marginal entropy"]
+    assert found["token loss"] < found["copy loss"]
+    assert found["paddle real"] > 0.95
+    for decoder in ("sample", "paper-atari", "conserving"):
+        assert found[f"paddle dreamed last by {decoder}"] > 0.8
+        assert f"ball dreamed last by {decoder}" in found  # told, whatever it is
+    assert "NO" not in finished.stdout.split()
 
 
 @pytest.mark.parametrize(("arguments", "words"), [

@@ -2,14 +2,13 @@
 
 import dataclasses
 
-import jax
 import pytest
 
 from itc.decoding.config import PRESETS as DECODERS
 from itc.envs.registry import make
 from itc.presets import PRESETS, find
+from itc.train.agents import agent_of
 from itc.train.patch_agent.config import CollectConfig, ImagineConfig, PatchConfig
-from itc.train.patch_agent.state import shape_of_state
 from itc.train.run_folder import from_dict
 from itc.world_models.gpt import WorldModelConfig
 
@@ -19,8 +18,9 @@ def test_a_state_can_be_made_of_every_preset(name):
     config = find(name).config
     assert name.startswith(config.env)
     if not config.env.startswith("craftax"):  # whose worlds take long to trace; another test makes theirs
-        shape = shape_of_state(make(config.env), config)
-        assert jax.tree.leaves(shape.memory.steps)[0].shape[0] == config.collect.lanes
+        shape = agent_of(config).shape_of_state(make(config.env), config)
+        lanes, slots = shape.memory.steps["frame"].shape[:2]
+        assert lanes * slots <= config.collect.replay_frames < lanes * (slots + 1)
 
 
 def test_the_papers_schedule():
@@ -42,9 +42,33 @@ def test_costs_and_solver_settings_can_be_given_instead_of_the_decoders_own():
     assert config.decode_config == expected
 
 
-def test_quick_reaches_imagination_by_its_third_iteration():
-    for name in (name for name in PRESETS if name.endswith("quick")):
-        assert PRESETS[name].config.dreams_in(2), name
+def phases(config, iteration):
+    return {part.phase for part in agent_of(config).parts_of(make(config.env), config, iteration)}
+
+
+@pytest.mark.parametrize("name", ["creatures/quick", "minatar/breakout/quick", "atari/pong/quick"])
+def test_quick_reaches_imagination_soon_and_does_everything(name):
+    config = find(name).config
+    reached = [set.union(*(phases(config, iteration) for iteration in some))
+               for some in (range(config.iterations // 2), range(config.iterations))]  # fmt: skip
+    assert "dreams" in reached[0]
+    everything = {"play", "tokenizer", "world model", "dreams"}
+    assert reached[1] == everything | ({"evaluation"} if name.startswith("atari") else set())
+
+
+def test_variants_of_atari_differ_in_what_their_names_say():
+    simulus, control, released, paper, ours = (
+        find(f"atari/pong/{variant}").config
+        for variant in ("simulus", "simulus-rope3d", "itc-released", "itc-paper", "itc")
+    )
+    assert (simulus.decoder, simulus.world_model.rotary, simulus.world_model.absolute) == ("sample", "1d", False)
+    assert dataclasses.replace(simulus, world_model=control.world_model) == control
+    assert (control.world_model.rotary, control.world_model.absolute) == ("3d", True)
+    assert dataclasses.replace(control, decoder="paper-atari") == paper
+    assert dataclasses.replace(control, decoder="conserving") == ours
+    assert dataclasses.replace(released, decoder="sample", compat=control.compat) == control
+    assert all(dataclasses.asdict(released.compat).values())
+    assert not any(dataclasses.asdict(paper.compat).values())
 
 
 def test_a_config_survives_json():
@@ -71,3 +95,7 @@ def test_impossible_settings_are_answered_with_a_sentence(changes, words):
 def test_unknown_presets_are_answered_with_near_ones():
     with pytest.raises(ValueError, match="unknown preset 'minatar/pong'; known: minatar/asterix/dedieu"):
         find("minatar/pong")
+    with pytest.raises(ValueError, match=r"known: atari/pong/simulus, (atari/pong/[a-z0-9-]+, ){4}atari/pong/quick$"):
+        find("atari/pong/quack")
+    with pytest.raises(ValueError, match=r"known: (atari/pong/[a-z0-9-]+, )+.*lists all"):
+        find("atari/pongg/quick")

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 if TYPE_CHECKING:
+    from itc.policies.conv_gru import PolicyConfig
     from itc.runs import Run
+    from itc.train.config import TrainConfig
 
 
 def world_model(
@@ -32,6 +34,7 @@ def world_model(
         policy: A training run of the same environment whose policy plays instead of chance.
     """
     from itc.cli.train import TrainArguments, start
+    from itc.train.patch_agent.config import PatchConfig
     from itc.train.run_folder import RunError
 
     if minutes <= 0:
@@ -43,30 +46,45 @@ def world_model(
     folder = run or Path("runs") / f"world-model-{env.replace('/', '-')}"
     name = f"world model of {env}, {preset}"
     arguments = TrainArguments(preset=name, run=folder, seed=seed, minutes=minutes, config=config)
-    _measure(start(arguments, teacher=policy))
+    trained = start(arguments, teacher=policy)
+    if not trained.codes:
+        sys.exit("itc world-model: stopped before anything was learned; the same command goes on")
+    (_measure if isinstance(trained.config, PatchConfig) else _measure_foresight)(trained)
 
 
-def _config(env: str, preset: str, policy: Path | None):
+def _config(env: str, preset: str, policy: Path | None) -> "TrainConfig":
     """What is left of training an agent when it does not learn to act: without a policy to play, at random."""
     from itc.envs.registry import make
-    from itc.policies.conv_gru import PolicyConfig
-    from itc.policies.encoders import EncoderConfig
     from itc.presets import PRESETS
     from itc.presets.creatures import QUICK
     from itc.train.patch_agent.config import PatchConfig
-    from itc.train.run_folder import RunFolder
+    from itc.train.vq_agent.config import VQConfig
 
     make(env)  # says so if there is none
     at_paper_size = PRESETS[f"{env}/itc-paper"].config if f"{env}/itc-paper" in PRESETS else PatchConfig()
+    if isinstance(at_paper_size, VQConfig):
+        if policy is not None:
+            raise ValueError(f"a policy on {env} sees through its own tokenizer, and cannot play for another run")
+        config = PRESETS[f"{env}/quick"].config if preset == "quick" else at_paper_size
+        never = dataclasses.replace(config.evaluate, every=0)
+        return dataclasses.replace(config, learn_policy=False, epochs=10**6, evaluate=never)
     config = dataclasses.replace(QUICK if preset == "quick" else at_paper_size, env=env, learn_policy=False)
-    if policy is not None:
-        playing, _, _ = RunFolder(policy).read_config()
-        if not isinstance(playing, PatchConfig) or playing.env != env:
-            raise ValueError(f"the policy of {policy} plays {playing.env}, not {env}")
-        return dataclasses.replace(config, policy=playing.policy, interactions=10**9)
-    # An untrained network finds all actions about equally good. The smallest there is will do.
-    smallest = PolicyConfig(EncoderConfig((1,), resize=(1, 1)), memory=1, hidden=1)
-    return dataclasses.replace(config, policy=smallest, interactions=10**9)
+    return dataclasses.replace(config, policy=_player(env, policy), interactions=10**9)
+
+
+def _player(env: str, policy: Path | None) -> "PolicyConfig":
+    """The network that plays: a given run's, or the smallest there is, as an untrained one plays at random anyway."""
+    from itc.policies.conv_gru import PolicyConfig
+    from itc.policies.encoders import EncoderConfig
+    from itc.train.patch_agent.config import PatchConfig
+    from itc.train.run_folder import RunFolder
+
+    if policy is None:
+        return PolicyConfig(EncoderConfig((1,), resize=(1, 1)), memory=1, hidden=1)
+    playing, _, _ = RunFolder(policy).read_config()
+    if not isinstance(playing, PatchConfig) or playing.env != env:
+        raise ValueError(f"the policy of {policy} plays {playing.env}, not {env}")
+    return playing.policy
 
 
 def _measure(run: "Run") -> None:
@@ -77,11 +95,25 @@ def _measure(run: "Run") -> None:
     from itc.train.run_folder import write_json
     from itc.viewer.dreams import HELD_OUT
 
-    if not run.codes:
-        sys.exit("itc world-model: stopped before anything was learned; the same command goes on")
     accuracy = one_step_accuracy(run.env, run.world_model, run.state.codebook, random.key(run.seed + HELD_OUT))
     write_json(run.path / "accuracy.json", accuracy._asdict())
     said = f"On new worlds, one step ahead: {accuracy.tokens:.2%} of tokens, {accuracy.frames:.1%} of frames right"
     if accuracy.settled is not None:
         said += f"; {accuracy.settled:.2%} of the tokens that were certain"
     print(said)
+
+
+def _measure_foresight(run: "Run") -> None:
+    """What was learned, beside what is reached without learning, in games of another seed."""
+    from jax import random
+
+    from itc.evaluate.foresight import beats, foresight
+    from itc.train.run_folder import write_json
+    from itc.viewer.dreams import HELD_OUT
+
+    found = foresight(run, random.key(run.seed + HELD_OUT))
+    write_json(run.path / "accuracy.json", found)
+    for name, value in found.items():
+        print(f"{name}: {value:.4g}")
+    for sentence, holds in beats(found).items():
+        print(f"{'yes' if holds else 'NO '}  {sentence}")

@@ -1,0 +1,159 @@
+"""What an Atari agent's eyes and its world model have learned, on play they have not learned from.
+
+Losses say nothing by themselves where most of a frame never changes. So each stands beside what is reached without
+learning: drawing the mean frame, guessing each cell's token by how often it occurs there, copying the last frame.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, random
+from jaxtyping import Float64, Int32, UInt8
+
+from itc.evaluate.dreams import Played, draw, dream_on, held_out_play, read
+from itc.evaluate.things import THINGS
+from itc.runs import Run
+from itc.tokenizers.vqvae import from_bytes
+from itc.train.imagine import DreamWorld
+from itc.train.vq_agent.dream_world import VQWorld
+from itc.world_models.losses import cross_entropies, most_probable
+from itc.world_models.pop import POPWorldModel
+
+LANES, STEPS = 8, 150
+LEAD_IN = 30  # steps played before: games begin with little to see
+AT_ONCE = 16  # windows
+DECODERS = ("sample", "paper-atari", "conserving")  # whose dreams are looked at
+MIXTURES = np.geomspace(1e-4, 1.0, 80)  # how often a copy may be wrong: the best of these counts
+
+
+class Windows(NamedTuple):
+    """Pieces of play, each within an episode and as long as the model was trained on."""
+
+    frames: UInt8[np.ndarray, "b t H W c"]
+    actions: Int32[np.ndarray, "b t"]
+
+
+def foresight(run: Run, key: Array) -> dict[str, float]:
+    """Errors of the tokenizer and losses of the world model beside what they must beat, and what dreams keep."""
+    world = run.world()
+    context = world.context
+    windows = cut(held_out_play(run, key, LANES, LEAD_IN, STEPS), run.config.blocks)
+    tokens = np.stack([np.asarray(read(world, frames)) for frames in windows.frames])
+    losses, hits = zip(
+        *(_predict(run.world_model, world, *batch, context) for batch in _batches(tokens, windows.actions)), strict=True
+    )
+    following, last = tokens[:, context:], tokens[:, context - 1 : -1]
+    drawn = np.stack([np.asarray(draw(world, some)) for some in tokens])
+    real, mean = _floats(windows.frames), _floats(windows.frames).mean(axis=(0, 1))
+    found = {
+        "tokenizer error": float(np.square(real - _floats(drawn)).mean()),
+        "mean frame error": float(np.square(real - mean).mean()),
+        "codes used": float(len(np.unique(tokens))),
+        "token loss": float(np.concatenate(losses)[: len(tokens)].mean()),
+        "marginal entropy": marginal_entropy(following),
+        "copy loss": copy_loss(last, following),
+        "token accuracy": float(np.concatenate(hits)[: len(tokens)].mean()),
+        "copy accuracy": float((last == following).mean()),
+    }
+    return found | _kept(run, windows, drawn, random.fold_in(key, 1))
+
+
+def beats(found: dict[str, float]) -> dict[str, bool]:
+    """What must hold of a model that has learned something, in sentences."""
+    token_loss = found["token loss"]
+    return {
+        "the tokenizer's error is at most a fifth of the mean frame's": found["tokenizer error"]
+        <= found["mean frame error"] / 5,
+        "tokens are predicted better than by how often they occur": token_loss < found["marginal entropy"],
+        "tokens are predicted better than by copying": token_loss < found["copy loss"],
+    }
+
+
+def cut(played: Played, length: int) -> Windows:
+    """One piece after the other of each game, without those that an end falls into."""
+    lanes, steps = played.ended.shape
+    places = [
+        (lane, slice(start, start + length))
+        for lane in range(lanes)
+        for start in range(0, steps - length + 1, length)
+        if not played.ended[lane, start : start + length - 1].any()
+    ]
+    return Windows(*(np.stack([part[place] for place in places]) for part in (played.frames, played.actions)))
+
+
+def marginal_entropy(tokens: Int32[np.ndarray, "b t n"]) -> float:
+    """Nats per token of the best guess that knows only the cell: it has seen the very tokens it is measured on."""
+    cells = tokens.reshape(-1, tokens.shape[-1])
+    shares = [np.unique(cell, return_counts=True)[1] / len(cell) for cell in cells.T]
+    return float(np.mean([-(share * np.log(share)).sum() for share in shares]))
+
+
+def copy_loss(last: Int32[np.ndarray, "b t n"], following: Int32[np.ndarray, "b t n"]) -> float:
+    """Nats per token of copying the last frame's token, and of guessing by the cell where that is wrong.
+
+    How often it is taken to be wrong is chosen afterwards, to its best.
+    """
+    chance = _cell_shares(following)
+    same = last == following
+    return float(min(-np.log((1 - mixture) * same + mixture * chance).mean() for mixture in MIXTURES))
+
+
+def _cell_shares(tokens: Int32[np.ndarray, "b t n"]) -> Float64[np.ndarray, "b t n"]:
+    """How often each token occurs in its cell."""
+    shares = np.empty(tokens.shape)
+    for cell in range(tokens.shape[-1]):
+        _, index, counts = np.unique(tokens[..., cell], return_inverse=True, return_counts=True)
+        shares[..., cell] = (counts / counts.sum())[index].reshape(tokens.shape[:-1])
+    return shares
+
+
+def _kept(run: Run, windows: Windows, drawn: UInt8[np.ndarray, "b t H W c"], key: Array) -> dict[str, float]:
+    """How often the things of the game are to be seen: in real frames, in what tokens say of them, and in dreams by
+    each decoder, in all their frames and in the last."""
+    things = THINGS.get(run.env.spec.name)
+    if things is None:
+        return {}
+    context = run.world().context
+    seen = {"real": windows.frames[:, context:], "in tokens": drawn[:, context:]}
+    for decoder in DECODERS:
+        dreamed = _dreamed(run.world(decoder), windows, key)
+        seen |= {f"dreamed by {decoder}": dreamed, f"dreamed last by {decoder}": dreamed[:, -1:]}
+    return {
+        f"{thing} {where}": float(look(frames.reshape(-1, *frames.shape[2:])).mean())
+        for thing, look in things.items()
+        for where, frames in seen.items()
+    }
+
+
+def _dreamed(world: DreamWorld, windows: Windows, key: Array) -> UInt8[np.ndarray, "b dreamed H W c"]:
+    """Each window again, as dreamed from its beginning on under the same actions."""
+    tokens = [
+        dream_on(world, random.fold_in(key, at), frames, actions[:, :-1])[0]
+        for at, (frames, actions) in enumerate(_batches(*windows))
+    ]
+    return np.stack([np.asarray(draw(world, some)) for some in np.concatenate(tokens)[: len(windows.frames)]])
+
+
+def _batches(*arrays: np.ndarray):
+    """Equal shapes, the last filled up with what was before it."""
+    for start in range(0, len(arrays[0]), AT_ONCE):
+        index = np.arange(start, start + AT_ONCE).clip(max=len(arrays[0]) - 1)
+        yield tuple(jnp.asarray(array[index]) for array in arrays)
+
+
+def _floats(frames: UInt8[np.ndarray, "b t H W c"]) -> np.ndarray:
+    return np.asarray(from_bytes(jnp.asarray(frames.reshape(-1, *frames.shape[2:])))).reshape(frames.shape)
+
+
+def _losses_and_hits(
+    model: POPWorldModel, world: VQWorld, tokens: Int32[Array, "b t n"], actions: Int32[Array, "b t"], context: int
+) -> tuple[Array, Array]:
+    """Of each token, from the frames and actions before it."""
+    logits = model(world.tokenizer.embedding(tokens), actions).tokens[:, context:]
+    following = tokens[:, context:]
+    return cross_entropies(logits, following), most_probable(logits, following)
+
+
+_predict = jax.jit(_losses_and_hits, static_argnums=4)

@@ -1,0 +1,58 @@
+"""What a model must beat to have learned something, worked out by hand."""
+
+import numpy as np
+import pytest
+
+from itc.evaluate.foresight import beats, copy_loss, marginal_entropy
+from itc.evaluate.things import THINGS
+
+
+def test_guessing_by_the_cell_costs_the_entropy_of_its_tokens():
+    """One cell never changes, the other has two tokens equally often."""
+    tokens = np.array([[[7, 1], [7, 2]], [[7, 2], [7, 1]]], np.int32)
+    assert marginal_entropy(tokens) == pytest.approx(np.log(2) / 2)
+
+
+def test_copying_costs_nothing_where_nothing_changes():
+    still = np.full((3, 4, 2), 5, np.int32)
+    assert copy_loss(still, still) == pytest.approx(0.0)
+
+
+def test_copying_is_as_wrong_as_is_best():
+    """Half of the tokens change. Then copying tells nothing, and a guess by the cell is the best there is."""
+    last = np.zeros((1, 10, 1), np.int32)
+    following = last.copy()
+    following[0, :5] = 1
+    assert copy_loss(last, following) == pytest.approx(np.log(2))
+    following[0, 1:5] = 0  # only one in ten changes: a copy is right in nine of ten, and in part of the rest
+    by_hand = min(-0.9 * np.log(1 - m + 0.9 * m) - 0.1 * np.log(0.1 * m) for m in np.linspace(0.001, 1, 1000))
+    assert copy_loss(last, following) == pytest.approx(by_hand, rel=1e-3)
+
+
+def test_what_must_hold_is_told_apart():
+    good = {"tokenizer error": 1.0, "mean frame error": 5.0, "token loss": 0.1, "marginal entropy": 0.2,
+            "copy loss": 0.2}  # fmt: skip
+    assert list(beats(good).values()) == [True, True, True]
+    assert list(beats(good | {"tokenizer error": 1.1}).values()) == [False, True, True]
+    assert list(beats(good | {"marginal entropy": 0.1}).values()) == [True, False, True]
+    assert list(beats(good | {"copy loss": 0.05}).values()) == [True, True, False]
+
+
+@pytest.mark.parametrize("game", ["pong", "breakout"])
+def test_things_are_seen_where_they_are(game):
+    """In the emulator's own frames: a paddle is there in nearly all, a ball in some, and nothing in a black one."""
+    from jax import random
+
+    from itc.envs.registry import make
+    from itc.envs.rollout import RandomPolicy, begin, rollout
+
+    env = make(f"atari/{game}")
+    player = RandomPolicy(env.spec.num_actions)
+    _, seen = rollout(env, begin(*env.reset(random.key(0), 1), player.empty_memory(1)), player, random.key(1), 100)
+    frames = np.asarray(seen.frames[0, 40:])
+    looks = THINGS[f"atari/{game}"]
+    assert looks["paddle"](frames).mean() > 0.8
+    assert 0.1 < looks["ball"](frames).mean() < 1
+    for look in looks.values():
+        assert not look(np.zeros_like(frames)).any()
+        assert not look(np.full_like(frames, 128)).any()
