@@ -46,15 +46,16 @@ def demo_table() -> str:
     return "\n".join(lines)
 
 
-def bench_table(name: str) -> str:
-    """What has a target."""
+def bench_table(name: str, everything: bool = False) -> str:
+    """What has a target, or everything."""
     records = json.loads((ROOT / f"results/bench_{name}.json").read_text())
     lines = ["| measured | value | 95 % interval | target |", "|---|---|---|---|"]
     for record in records:
-        if record["target"] is not None:
+        if record["target"] is not None or everything:
             unit = "" if record["unit"] == "ratio" else f" {record['unit']}"
             interval = "" if record["interval"] is None else "{:.4g} … {:.4g}".format(*record["interval"])
-            target = record["target"].replace("<=", "≤").replace(">=", "≥") + ("" if record["ok"] else " (**missed**)")
+            target = (record["target"] or "").replace("<=", "≤").replace(">=", "≥")
+            target += " (**missed**)" if record["ok"] is False else ""
             lines.append(f"| {record['name']} | {record['value']:.4g}{unit} | {interval} | {target} |")
     return "\n".join(lines)
 
@@ -176,6 +177,25 @@ def hallucination_table(name: str) -> str:
     return truth_table(measured(f"hallucination-{name}.json"), columns, _rate)
 
 
+def foresight_table(name: str) -> str:
+    """What a model has learned beside what needs no learning, and how often dreams show what there is to see."""
+    found = json.loads((ROOT / f"results/world_model_{name}.json").read_text())
+    lines = ["| | learned | without learning |", "|---|---|---|"]
+    error, mean = found["tokenizer error"], found["mean frame error"]
+    lines.append(f"| error of a frame drawn again | {error:.2g} | {mean:.2g} (the mean frame) |")
+    copy, habit = found["copy loss"], found["marginal entropy"]
+    lines.append(
+        f"| loss of a token, nats | {found['token loss']:.3f} | {copy:.3f} (copying the last frame, smoothed), "
+        f"{habit:.3f} (the cell's habits) |"
+    )
+    right, copied = found["token accuracy"], found["copy accuracy"]
+    lines += [f"| tokens foreseen | {right:.1%} | {copied:.1%} (copying) |", ""]
+    seen = [name.removeprefix("paddle ") for name in found if name.startswith("paddle ")]
+    lines += ["| frames that show | the paddle | the ball |", "|---|---|---|"]
+    lines += [f"| {where} | {found[f'paddle {where}']:.1%} | {found[f'ball {where}']:.1%} |" for where in seen]
+    return "\n".join(lines)
+
+
 def learned_world_table() -> str:
     """What matters most of the two tables of Craftax-classic, for four decoders."""
     found = measured("accuracy-craftax-classic.json", "hallucination-craftax-classic.json")
@@ -215,6 +235,8 @@ TABLES = {
     ("README.md", "bench table"): partial(bench_table, "decode"),
     ("README.md", "world table"): partial(bench_table, "world"),
     ("docs/decoders.md", "presets"): presets_table,
+    ("docs/atari.md", "foresight table"): partial(foresight_table, "atari_breakout"),
+    ("docs/atari.md", "atari table"): partial(bench_table, "atari", everything=True),
 }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from itc import published
+from itc.evaluate import human_normalised
 from itc.evaluate.groups import group
 from itc.evaluate.statistics import Estimate
 from itc.presets import PRESETS
@@ -95,8 +96,8 @@ def test_atari_has_chance_and_a_person_beside_those_who_learned():
 
 def test_games_with_a_human_score_are_put_on_one_scale():
     alien = {row.method: row.value for row in published.rows("atari") if row.setting == "Alien"}
-    assert theirs.random_and_human("atari/alien") == (alien["Random"], alien["Human"])
-    assert theirs.random_and_human("minatar/breakout") is None
+    assert human_normalised.random_and_human("atari/alien") == (alien["Random"], alien["Human"])
+    assert human_normalised.random_and_human("minatar/breakout") is None
     half = overall([[0.5, 0.5], [1.5, 1.5]])
     assert half.mean.value == 1.0
     assert half.optimality_gap.value == 0.25

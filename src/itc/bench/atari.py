@@ -1,42 +1,41 @@
-"""What an update of each part of the Atari agent costs at the paper's size, and what a full run would take.
-
-Operations are additions and multiplications of matrix products and convolutions, counted by hand for the published form
-of each part: one product forwards, two backwards, nothing for computing anything twice. Where ours gets by with fewer
-(convolutions of doubled pictures) or does more (masked scores, forward passes again to save memory), its rate is an
-effective one, and comparable all the same.
-"""
+"""What an update of each part of the Atari agent costs at the paper's size, and what a full run would take."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, random
 
-from itc.bench.decode import Shape, _problem
+from itc.bench.atari_operations import (
+    CELLS,
+    actor_critic_operations,
+    counted_run,
+    encoder_operations,
+    frames_read,
+    scheduled_updates,
+    tokenizer_operations,
+    world_model_operations,
+)
+from itc.bench.decode import Shape, problem
 from itc.bench.measure import Record, Target, bytes_needed, interleave, rate_record, ratio_record, time_record
 from itc.decoding.api import decode
 from itc.decoding.config import PRESETS, DecodeConfig
-from itc.envs.atari import GRID, SIDE
+from itc.envs.atari import SIDE
 from itc.envs.base import Environment
 from itc.envs.registry import make
 from itc.episodes import NEW_SURPRISE
 from itc.extras import require
-from itc.hl_gauss import VALUES
 from itc.presets import find
 from itc.replay import add
-from itc.tokenizers import perceptual
-from itc.tokenizers.vqvae import VQVAEConfig
 from itc.train.vq_agent import work
 from itc.train.vq_agent.config import VQConfig
 from itc.train.vq_agent.state import VQState, new_state, shape_of_state
 
 PAPER = "atari/pong/itc-paper"
-CELLS = GRID * GRID
 # An update of the paper's size takes half a minute here: less of everything, but enough that what does not shrink with
 # it (the optimiser, above all) hardly counts.
 FRAMES, SEQUENCES, LANES = 32, 4, 16
@@ -46,7 +45,7 @@ ROUNDS = 5  # of updates; each is long enough to be its own average
 EMULATED = 50  # steps of the emulator per measurement
 FAST = 20e12  # operations per second of one GPU, say
 HOUR = 3600.0
-# What a decoder may add to a dream step, as part of it.
+# What part of a dream step decoding may be.
 DECODER_TARGETS = {"paper-atari": Target("<=", 0.02), "released-atari": None, "conserving": Target("<=", 0.1)}
 
 
@@ -54,6 +53,7 @@ def bench_atari() -> Iterator[Record]:
     """Every measurement, as it is made."""
     require("ale_py", "PIL", extra="atari", purpose="itc bench atari")
     config = find(PAPER).config
+    jax.config.update("jax_default_matmul_precision", config.precision)  # as in training; it matters on a GPU
     env = make(config.env)
     small = replace(
         config,
@@ -79,146 +79,6 @@ def bench_atari() -> Iterator[Record]:
 
 def _plain(name: str, value: float, unit: str) -> Record:
     return Record(f"{PAPER}: {name}", float(f"{value:.4g}"), unit)
-
-
-# Operations of one update.
-
-
-def encoder_operations(config: VQVAEConfig) -> int:
-    """Of one frame, forwards, with the search for the nearest codes."""
-    channels, side, total = config.channels, SIDE, _convolution(SIDE, 3, config.channels[0])
-    for inputs, outputs in pairwise(channels):
-        side //= 2
-        total += _convolution(side, inputs, outputs)
-    return total + _convolution(side, channels[-1], config.code_size) + 2 * CELLS * config.codes * config.code_size
-
-
-def decoder_operations(config: VQVAEConfig) -> int:
-    """Of one frame, forwards; pictures are doubled first and convolved then, as published."""
-    channels, side = config.channels[::-1], SIDE // config.shrinking
-    total = _convolution(side, config.code_size, channels[0])
-    for inputs, outputs in pairwise(channels):
-        side *= 2
-        total += _convolution(side, inputs, outputs)
-    return total + _convolution(SIDE, channels[-1], 3)
-
-
-def tokenizer_operations(config: VQConfig) -> int:
-    vqvae, frames = config.tokenizer.vqvae, config.tokenizer.frames
-    return 3 * frames * (encoder_operations(vqvae) + decoder_operations(vqvae))
-
-
-def perceptual_operations(config: VQConfig) -> int:
-    """VGG16 looks at both pictures; the way back leads through one of them, and to no weights."""
-    total = 0
-    for number, layers in enumerate(perceptual.BLOCKS):
-        inputs, outputs = perceptual.CHANNELS[number : number + 2]
-        for layer in layers:
-            total += _convolution(SIDE >> number, inputs if layer == layers[0] else outputs, outputs)
-    return 3 * config.tokenizer.frames * total
-
-
-def world_model_operations(config: VQConfig) -> int:
-    """Trunk and heads; the ensemble's members share the batch, so they cost as much as one head."""
-    model, learning = config.world_model, config.world_model_learning
-    heads = 2 * (model.blocks - model.context) * _token_head(config)
-    return 3 * learning.sequences * (_trunk(config, model.blocks, model.blocks_per_chunk) + heads)
-
-
-def dream_operations(config: VQConfig, steps: int) -> int:
-    """The trunk's, in all lanes: the block before the first frame, then a block and a prediction at every step."""
-    past = (config.world_model.context - 1) * _trunk(config, 1, 1, predicts=False)
-    return config.imagine.lanes * (past + steps * _trunk(config, 1, 1))
-
-
-def dream_head_operations(config: VQConfig, steps: int) -> int:
-    return config.imagine.lanes * steps * (1 + config.world_model.members) * _token_head(config)
-
-
-def policy_operations(config: VQConfig, watched: int, seen: int) -> int:
-    """Frames that are only watched, and frames that are learned from. (The actor's few columns are left out.)"""
-    policy = config.policy
-    first, second = policy.channels
-    frame = _convolution(GRID, config.world_model.width, first) + _convolution(GRID, first, second)
-    frame += 2 * CELLS * second * policy.hidden
-    memory = 2 * 8 * policy.hidden**2
-    judging = 2 * policy.hidden * VALUES.bins
-    return config.imagine.lanes * (watched * (frame + memory) + 3 * seen * (frame + 2 * memory + judging))
-
-
-def actor_critic_operations(config: VQConfig) -> int:
-    """A dream and the update that follows it. The published agent also computes a step after the last one it uses."""
-    steps = config.dream_steps
-    networks = policy_operations(config, config.imagine.burn_in, steps + 1)
-    return dream_operations(config, steps) + dream_head_operations(config, steps) + networks
-
-
-def _convolution(side: int, inputs: int, outputs: int) -> int:
-    return 2 * 9 * side * side * inputs * outputs
-
-
-def _token_head(config: VQConfig) -> int:
-    """Of one frame. (Those for reward and end see one token of it, and are left out.)"""
-    model = config.world_model
-    return 2 * CELLS * model.head_hidden * (model.width + model.codes)
-
-
-def _trunk(config: VQConfig, blocks: int, chunk: int, predicts: bool = True) -> int:
-    """Of one sequence, forwards. Real tokens see their chunk, masked or not, and the memory before it; prediction
-    tokens see each other and the memory."""
-    model, slots = config.world_model, CELLS + 1
-    real, predicted = blocks * slots, blocks * CELLS if predicts else 0
-    in_products = (real + predicted) * (5 * model.width**2 + 2 * model.width * model.hidden)
-    in_chunks = 2 * model.width * (real * chunk * slots + predicted * CELLS)
-    in_memory = (2 * real + predicted) * model.width * model.head_size
-    return 2 * model.layers * (in_products + in_chunks + in_memory)
-
-
-# And of a whole run.
-
-
-class Updates(NamedTuple):
-    """How many a run has."""
-
-    tokenizer: int
-    world_model: int
-    actor_critic: int
-
-
-def scheduled_updates(config: VQConfig) -> Updates:
-    phases = (config.tokenizer, config.world_model_learning, config.imagine)
-    return Updates(*((config.epochs - phase.after) * phase.updates for phase in phases))
-
-
-def frames_read(config: VQConfig) -> int:
-    """In every epoch that the world model learns in, all that has been seen so far is read anew."""
-    return sum(
-        config.interactions_after(epoch + 1) for epoch in range(config.world_model_learning.after, config.epochs)
-    )
-
-
-class CountedRun(NamedTuple):
-    """Operations of a whole run; those of playing and evaluating are left out, being few."""
-
-    tokenizer: int
-    perceptual: int
-    reading: int
-    world_model: int
-    actor_critic: int
-
-
-def counted_run(config: VQConfig) -> CountedRun:
-    updates = scheduled_updates(config)
-    return CountedRun(
-        tokenizer=updates.tokenizer * tokenizer_operations(config),
-        perceptual=updates.tokenizer * perceptual_operations(config),
-        reading=frames_read(config) * encoder_operations(config.tokenizer.vqvae),
-        world_model=updates.world_model * world_model_operations(config),
-        actor_critic=updates.actor_critic * actor_critic_operations(config),
-    )
-
-
-# Measured.
 
 
 @dataclass(frozen=True)
@@ -273,7 +133,7 @@ def _updates(env: Environment, config: VQConfig, small: VQConfig, state: VQState
         yield _plain(f"{name} update, counted", of_slice.operations * of_slice.whole / of_slice.taken / 1e12, "TFLOP")
         yield time_record(f"{label}, {of_slice}", took)
         yield time_record(f"{label}, timed on {of_slice} and scaled", scaled)
-        yield rate_record(f"{label}, {of_slice}", of_slice.operations, took)
+        yield rate_record(f"{label}, {of_slice}: rate", of_slice.operations, took)
         yield ratio_record(f"{label}, {of_slice}: rate / matrix product", of_slice.operations / took, peak)
         yield _plain(f"{name} update, memory, {of_slice}", of_slice.bytes_of_slice / 1e9, "GB")
         yield _plain(f"{name} update, memory (compiled, not run)", of_slice.bytes_of_whole / 1e9, "GB")
@@ -329,7 +189,7 @@ def _decoders(env: Environment, config: VQConfig, state: VQState) -> Iterator[Re
     two dream steps, which are a hundred times as long as what is asked for."""
     lanes = config.imagine.lanes
     # As confident as a trained model, which the one in the dream step is not; its trunk takes as long.
-    logits, previous = _problem(Shape("Atari", lanes, env.spec.grid, config.world_model.codes))
+    logits, previous = problem(Shape("Atari", lanes, env.spec.grid, config.world_model.codes))
     key = random.key(1)
     contestants: dict[str, Callable] = {
         name: partial(_decoding(env, PRESETS[name]), logits, previous, key) for name in ("sample", *DECODER_TARGETS)
@@ -345,8 +205,9 @@ def _decoders(env: Environment, config: VQConfig, state: VQState) -> Iterator[Re
     for name, target in DECODER_TARGETS.items():
         added = seconds[name] - seconds["sample"]
         yield time_record(f"{PAPER}: decoding {size}, {name}", seconds[name])
-        share = f"{PAPER}: (decoding with {name} − sampling) / dream step with {name}, decoding timed alone"
-        yield ratio_record(share, added, seconds["dream step"] + added, target)
+        whole = seconds["dream step"] + added
+        yield ratio_record(f"{PAPER}: decoding / dream step, {name}", seconds[name], whole, target)
+        yield ratio_record(f"{PAPER}: (decoding − sampling) / dream step, {name}", added, whole)
 
 
 def _decoding(env: Environment, config: DecodeConfig) -> Callable:
@@ -376,7 +237,7 @@ def _frames(env: Environment, config: VQConfig, state: VQState):
     yield time_record(f"{PAPER}: tokens of one frame", seconds["one"])
     yield time_record(f"{PAPER}: tokens of one of {many} frames", seconds["many"] / many)
     yield rate_record(
-        f"{PAPER}: tokens of {many} frames", many * encoder_operations(config.tokenizer.vqvae), seconds["many"]
+        f"{PAPER}: tokens of {many} frames: rate", many * encoder_operations(config.tokenizer.vqvae), seconds["many"]
     )
     played = config.interactions_after(config.epochs) * float(np.median(emulator + seconds["one"])) / HOUR
     read = frames_read(config) * float(np.median(seconds["many"])) / many / HOUR

@@ -67,7 +67,7 @@ def bench_decode() -> Iterator[Record]:
             yield from _transport(shape)
 
 
-def _problem(shape: Shape) -> tuple[jax.Array, jax.Array]:
+def problem(shape: Shape) -> tuple[jax.Array, jax.Array]:
     """Logits as confident as a trained model's, and a frame that is mostly background, as frames are."""
     token_key, ground_key, model_key = random.split(random.key(0), 3)
     size = (shape.frames, shape.cells)
@@ -78,7 +78,7 @@ def _problem(shape: Shape) -> tuple[jax.Array, jax.Array]:
 
 
 def _presets(shape: Shape) -> Iterator[Record]:
-    logits, previous = _problem(shape)
+    logits, previous = problem(shape)
     key = random.key(1)
     contestants: dict[str, Callable] = {"plain Gumbel sampling": partial(jax.jit(random.categorical), key, logits)}
     for name, config in PRESETS.items():
@@ -100,7 +100,7 @@ def _jitted(shape: Shape, config: DecodeConfig) -> Callable:
 def _torch(shape: Shape) -> Iterator[Record]:
     import torch
 
-    logits, previous = _problem(shape)
+    logits, previous = problem(shape)
     torch_logits, torch_previous = (torch.tensor(np.asarray(array)) for array in (logits, previous))
     generator = torch.Generator().manual_seed(1)
     for name in TORCH_PRESETS:
@@ -120,7 +120,7 @@ def _wait_for_either(answer):
 
 def _transport(shape: Shape) -> Iterator[Record]:
     """From gains to the correspondence: ours, dense OTT-JAX Sinkhorn, SciPy on the same 2n×2n matrices."""
-    logits, previous = _problem(shape)
+    logits, previous = problem(shape)
     contestants: dict[str, Callable] = {}
     for name, config in _transport_configs().items():
         edges = grid_edges(shape.grid, config.reach)

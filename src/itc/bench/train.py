@@ -18,7 +18,7 @@ from itc.presets import find
 from itc.train.patch_agent import work
 from itc.train.patch_agent.config import CollectConfig, PatchConfig
 from itc.train.patch_agent.learn_policy import Lessons, PolicyState, learn_policy, lessons_of
-from itc.train.patch_agent.state import PatchState, new_train_state
+from itc.train.patch_agent.state import PatchState, new_state
 
 QUICK, PAPER = "minatar/breakout/quick", "craftax-classic/itc-paper"
 ITERATIONS = 3  # measured at the quick size, after one that compiles
@@ -37,7 +37,7 @@ def bench_train() -> Iterator[Record]:
 def _quick() -> Iterator[Record]:
     config = find(QUICK).config
     env = make(config.env)
-    state = new_train_state(env, config, 0)
+    state = new_state(env, config, 0)
     first_with_dreams = next(iteration for iteration in range(100) if config.dreams_in(iteration))
     seconds: dict[str, list[float]] = {}
     for iteration in range(first_with_dreams + 1 + ITERATIONS):
@@ -67,7 +67,7 @@ def _paper() -> Iterator[Record]:
     env = make(config.env)
     # A memory of one rollout is enough to learn from; the real one adds its size, and takes no time.
     small = replace(config, collect=CollectConfig(replay_frames=config.interactions_per_iteration))
-    state = new_train_state(env, small, 0)
+    state = new_state(env, small, 0)
     player = SamplingPolicy(state.policy.network)
     play, seen = work.collect(env, player, state.play, state.key, config.collect.steps)
     collecting = _time(lambda: work.collect(env, player, state.play, state.key, config.collect.steps))

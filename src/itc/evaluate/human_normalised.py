@@ -48,7 +48,7 @@ DEFINITIONS = (
     # The same where each game is one number: of 26 games, six are cut off at each end and 14 stay.
     Definition("IQM of game means", _iqm_of_game_means, "IQM"),
     # What the paper prints as its own IQM: of 26 games, the 12 between the quartiles.
-    Definition("middle half of game means", statistics.iqm_of_task_means, "IQM"),
+    Definition("middle half of game means", statistics.middle_half_of_task_means, "IQM"),
     Definition("optimality gap of all runs", statistics.optimality_gap, "optimality gap", needs_runs=True),
     Definition("optimality gap of game means", _gap_of_game_means, "optimality gap"),
     Definition("superhuman games", statistics.superhuman_tasks, "superhuman games", digits=0),

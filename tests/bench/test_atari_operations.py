@@ -2,7 +2,7 @@
 
 import pytest
 
-from itc.bench.atari import (
+from itc.bench.atari_operations import (
     actor_critic_operations,
     counted_run,
     dream_head_operations,
