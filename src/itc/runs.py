@@ -68,7 +68,8 @@ class Run:
     ) -> Rollout:
         """Dreams of the policy at play, from moments out of the replay memory."""
         steps = self.config.dream_steps if steps is None else steps
-        return self.agent.dream(self.state, self.world(decoder), self.config, key, lanes, steps)
+        with self.config.precisely():
+            return self.agent.dream(self.state, self.world(decoder), self.config, key, lanes, steps)
 
 
 def load(path: str | Path) -> Run:

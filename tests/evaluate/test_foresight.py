@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from itc.evaluate.foresight import beats, copy_loss, marginal_entropy
+from itc.evaluate.dreams import Played
+from itc.evaluate.foresight import beats, copy_loss, cut, marginal_entropy
 from itc.evaluate.things import THINGS
 
 
@@ -27,6 +28,18 @@ def test_copying_is_as_wrong_as_is_best():
     following[0, 1:5] = 0  # only one in ten changes: a copy is right in nine of ten, and in part of the rest
     by_hand = min(-0.9 * np.log(1 - m + 0.9 * m) - 0.1 * np.log(0.1 * m) for m in np.linspace(0.001, 1, 1000))
     assert copy_loss(last, following) == pytest.approx(by_hand, rel=1e-3)
+
+
+def test_pieces_are_cut_where_no_end_falls_into_them():
+    """An end at a piece's last step belongs to it; one before spoils it."""
+    frames = np.arange(12, dtype=np.uint8).reshape(2, 6, 1, 1, 1)
+    ended = np.zeros((2, 6), bool)
+    ended[0, 2] = ended[1, 1] = True
+    windows = cut(Played(frames, frames[..., 0, 0, 0].astype(np.int32), ended), 3)
+    np.testing.assert_array_equal(windows.actions, [[0, 1, 2], [3, 4, 5], [9, 10, 11]])
+    np.testing.assert_array_equal(windows.frames[..., 0, 0, 0], windows.actions)
+    with pytest.raises(ValueError, match="no game of 6 steps went on for 7"):
+        cut(Played(frames, windows.actions, ended), 7)
 
 
 def test_what_must_hold_is_told_apart():
@@ -55,4 +68,3 @@ def test_things_are_seen_where_they_are(game):
     assert 0.1 < looks["ball"](frames).mean() < 1
     for look in looks.values():
         assert not look(np.zeros_like(frames)).any()
-        assert not look(np.full_like(frames, 128)).any()

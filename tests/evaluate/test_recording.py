@@ -13,7 +13,7 @@ from itc.evaluate.footing import walkable_ground
 from itc.evaluate.hallucination import happenings
 from itc.evaluate.recording import record
 from itc.evaluate.scenes import Scene, eyes_for
-from itc.policies.conv_gru import ActorCritic, PolicyConfig
+from itc.policies.conv_gru import ActorCritic, PolicyConfig, SamplingPolicy
 from itc.policies.encoders import EncoderConfig
 from itc.tokenizers.patches import Codebook
 
@@ -22,9 +22,9 @@ LANES, STEPS = 16, 60
 
 @pytest.fixture(scope="module")
 def played():
-    policy = ActorCritic(random.key(0), SPEC, PolicyConfig(EncoderConfig((1,), resize=(1, 1)), memory=1, hidden=1))
+    network = ActorCritic(random.key(0), SPEC, PolicyConfig(EncoderConfig((1,), resize=(1, 1)), memory=1, hidden=1))
     codebook = Codebook(jnp.asarray(TILE_PIXELS), jnp.int32(len(TILE_PIXELS)))
-    recording = record(make("creatures"), policy, codebook, random.key(1), LANES, STEPS)
+    recording = record(make("creatures"), SamplingPolicy(network), codebook, random.key(1), LANES, STEPS)
     return recording, eyes_for(SPEC, codebook, recording)
 
 

@@ -29,6 +29,7 @@ from itc.train.vq_agent.config import (
     TokenizerLearning,
     VQConfig,
 )
+from itc.train.vq_agent.learn_tokenizer import LATELY
 from itc.world_models.pop import POPConfig
 from itc.world_models.pop_losses import pop_loss
 
@@ -192,6 +193,19 @@ def test_what_surprised_is_written_down_where_it_was_seen(straight):
     assert (np.asarray(expected) != episodes.NEW_SURPRISE).any()
 
 
+def test_codes_in_use_are_those_that_some_frame_needed_lately(run, env):
+    fresh = run.agent.new_state(env, VQ_TINY, 0)
+    assert run.agent.codes(fresh) == 0
+    learned = run.state.tokenizer
+    idle = jnp.where(jnp.arange(16) < 3, 0, LATELY)
+    state = run.state._replace(tokenizer=learned._replace(idle=idle))
+    assert run.agent.codes(state) == 3
+    pictures, most, _ = run.agent.code_pictures(state)
+    assert (pictures.shape, most) == ((3, 8, 8, 3), 16)
+    alone = learned.model.decode(jnp.full((1, 64), 2, jnp.int32), learned.statistics)[0]
+    np.testing.assert_array_equal(pictures[2], alone[32:40, 32:40])
+
+
 def test_dreams_to_look_at_are_pictures(run):
     dreamed = run.imagine(random.key(0), lanes=2)
     assert dreamed.frames.shape == (2, VQ_TINY.dream_steps, 64, 64, 3)
@@ -229,7 +243,6 @@ def test_without_perceptual_weights_it_says_so_once():
     ({"world_model": POPConfig(codes=100)}, "must be equal"),
     ({"tokenizer": TokenizerLearning(after=30)}, "must not decrease"),
     ({"epochs": 0}, "epochs must be at least 1"),
-    ({"world_model": POPConfig(context=3)}, "world_model.context must be 2"),
     ({"imagine": ImagineConfig(lanes=200_000)}, "imagine.lanes 200000 must not exceed collect.replay_frames"),
 ])  # fmt: skip
 def test_impossible_settings_are_answered_with_a_sentence(changes, words):

@@ -100,7 +100,7 @@ def test_an_outline_goes_around_a_region_and_not_through_it():
 
 def test_arrows_come_from_elsewhere_and_only_where_something_changed():
     source = np.array([0, 0, -1, 5, 4, 4])  # of a grid of 2 × 3: copied in place, from the left, generated, …
-    changed = np.array([[True, True, True], [True, True, False]])
+    changed = np.array([True, True, True, True, True, False])
     assert read(_arrows(source, changed, (2, 3))).attributes("path", "d") == ["M0.5 0.5L1.5 0.5", "M2.5 1.5L0.5 1.5"]
 
 

@@ -139,7 +139,7 @@ def test_sizes_that_do_not_fit_are_named():
         POPConfig(width=30, heads=4)
     with pytest.raises(ValueError, match="blocks_per_chunk 3 must divide the 10 blocks"):
         POPConfig(blocks_per_chunk=3)
-    with pytest.raises(ValueError, match=r"context must lie in \[0, 10\), got 10"):
-        POPConfig(context=10)
+    with pytest.raises(ValueError, match="blocks must be more than the 2 that nobody could predict, got 2"):
+        POPConfig(blocks=2, blocks_per_chunk=1)
     with pytest.raises(ValueError, match="members must be at least 1"):
         POPConfig(members=0)

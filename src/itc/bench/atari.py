@@ -53,7 +53,8 @@ def bench_atari() -> Iterator[Record]:
     """Every measurement, as it is made."""
     require("ale_py", "PIL", extra="atari", purpose="itc bench atari")
     config = find(PAPER).config
-    jax.config.update("jax_default_matmul_precision", config.precision)  # as in training; it matters on a GPU
+    # As in training, and for good: this process measures nothing else. It matters on a GPU.
+    jax.config.update("jax_default_matmul_precision", config.precision)
     env = make(config.env)
     small = replace(
         config,

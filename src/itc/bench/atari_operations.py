@@ -14,6 +14,7 @@ from itc.hl_gauss import VALUES
 from itc.tokenizers import perceptual
 from itc.tokenizers.vqvae import VQVAEConfig
 from itc.train.vq_agent.config import VQConfig
+from itc.world_models.pop import CONTEXT
 
 CELLS = GRID * GRID
 
@@ -55,13 +56,13 @@ def perceptual_operations(config: VQConfig) -> int:
 def world_model_operations(config: VQConfig) -> int:
     """Trunk and heads; the ensemble's members share the batch, so they cost as much as one head."""
     model, learning = config.world_model, config.world_model_learning
-    heads = 2 * (model.blocks - model.context) * _token_head(config)
+    heads = 2 * (model.blocks - CONTEXT) * _token_head(config)
     return 3 * learning.sequences * (_trunk(config, model.blocks, model.blocks_per_chunk) + heads)
 
 
 def dream_operations(config: VQConfig, steps: int) -> int:
     """The trunk's, in all lanes: the block before the first frame, then a block and a prediction at every step."""
-    past = (config.world_model.context - 1) * _trunk(config, 1, 1, predicts=False)
+    past = (CONTEXT - 1) * _trunk(config, 1, 1, predicts=False)
     return config.imagine.lanes * (past + steps * _trunk(config, 1, 1))
 
 
@@ -118,7 +119,7 @@ class Updates(NamedTuple):
 
 def scheduled_updates(config: VQConfig) -> Updates:
     phases = (config.tokenizer, config.world_model_learning, config.imagine)
-    ends = (config.tokenizer.until or config.epochs, config.epochs, config.epochs)
+    ends = (min(config.tokenizer.until or config.epochs, config.epochs), config.epochs, config.epochs)
     return Updates(*((end - phase.after) * phase.updates for phase, end in zip(phases, ends, strict=True)))
 
 

@@ -131,7 +131,7 @@ def _world_model_update(state: PatchState, config: PatchConfig) -> tuple[float, 
 
 def _dream(env: Environment, config: PatchConfig, state: PatchState) -> tuple[float, int]:
     """A dream and the policy update that follows it."""
-    world = work.world_of(state, env, config.decode_config)
+    world = work.world_of(state, env, config, config.decode_config)
     kept = [jax.tree.map(jnp.copy, state.policy)]
     compiled = work._improved_in_dreams.lower(kept[0], world, state.memory, state.key, 1, config).compile()
 

@@ -52,7 +52,6 @@ def evaluate(
 
 def measure(run, episodes: int, seed: int) -> dict:
     """Return with its interval, and what the environment has beside it."""
-    import jax
     import jax.numpy as jnp
     from jax import random
 
@@ -62,7 +61,7 @@ def measure(run, episodes: int, seed: int) -> dict:
 
     spec = run.env.spec
     env = run.env.testing
-    with jax.default_matmul_precision(run.config.precision):
+    with run.config.precisely():
         played = play_episodes(env, run.policy, random.key(seed), episodes)
     at_random = play_episodes(env, None, random.key(seed), episodes)
     numbers = {
@@ -99,7 +98,8 @@ def _film(run, seed: int) -> Path:
     env, policy = run.env.testing, run.policy
     world, frame = env.reset(random.key(seed), 1)
     start = begin(world, frame, policy.empty_memory(1))
-    _, seen = collect(env, policy, start, random.key(seed + 1), VIDEO_STEPS)
+    with run.config.precisely():
+        _, seen = collect(env, policy, start, random.key(seed + 1), VIDEO_STEPS)
     ends = np.flatnonzero(np.asarray(jax.device_get(ends_of(seen)))[0])
     last = int(ends[0]) + 1 if len(ends) else VIDEO_STEPS
     path = run.path / "episode.gif"

@@ -88,17 +88,17 @@ def start(arguments: TrainArguments, teacher: Path | None = None) -> Run:
             run.check_same(config, seed)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            agent_of(config).check(config)
-        keep_compiled()
-        state, notes = loop.begin_or_resume(run, env, config, seed)
-        run.write_config(config, preset, seed)
-    except (RunError, checkpoint.CheckpointError, ValueError, OSError) as problem:
+            agent_of(config).check(env, config)
+    except (RunError, ValueError, OSError) as problem:
         sys.exit(f"itc train: {problem}")
     for warning in caught:
         print(f"itc train: {warning.message}", file=sys.stderr)
-    if teacher is not None and not notes:
-        state = state._replace(policy=state.policy._replace(network=load(teacher).state.policy.network))
     try:
+        keep_compiled()
+        state, notes = loop.begin_or_resume(run, env, config, seed)
+        if teacher is not None and not notes:
+            state = state._replace(policy=state.policy._replace(network=load(teacher).state.policy.network))
+        run.write_config(config, preset, seed)
         return _train(run, env, config, preset, seed, arguments, state, notes)
     except (RunError, checkpoint.CheckpointError, loop.NotANumber, OSError) as problem:
         sys.exit(f"itc train: {problem}")

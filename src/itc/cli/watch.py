@@ -28,7 +28,7 @@ def screen(
     where = "starting" if begun == 0 else f"going on after iteration {begun}"
     many = f"{config.iterations} iterations" if deadline is None else f"{deadline - time.monotonic():.0f} s"
     console.print(
-        f"{where}: {many}, up to {config.interactions_per_iteration:,} interactions in each iteration, "
+        f"{where}: {many}, {config.interactions_per_iteration:,} interactions in each that plays the game, "
         f"decoder {config.decoder}; everything goes to {run.path}",
         soft_wrap=True,
     )

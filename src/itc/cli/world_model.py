@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from itc.runs import Run
     from itc.train.config import TrainConfig
 
+MINUTES, MINUTES_ON_ATARI = 2.0, 8.5  # where a tokenizer learns first
+
 
 def world_model(
     env: Annotated[str, tyro.conf.Positional],
     preset: Literal["quick", "paper"] = "quick",
-    minutes: float = 2.0,
+    minutes: float | None = None,
+    iterations: int | None = None,
     run: Path | None = None,
     seed: int = 0,
     policy: Path | None = None,
@@ -28,28 +31,37 @@ def world_model(
     Args:
         env: An environment by name; `itc envs` lists them.
         preset: "quick" learns in minutes on two cores, "paper" has the paper's sizes.
-        minutes: How long to learn, compilation included.
+        minutes: How long to learn, compilation included; 2 by default, on Atari 8.5.
+        iterations: Stop after so many, if that is sooner.
         run: Folder for config, metrics, checkpoint and picture; runs/world-model-ENV by default.
         seed: Where all chance comes from.
-        policy: A training run of the same environment whose policy plays instead of chance.
+        policy: A training run of the same environment whose policy plays instead of chance; not on Atari.
     """
     from itc.cli.train import TrainArguments, start
     from itc.train.patch_agent.config import PatchConfig
-    from itc.train.run_folder import RunError
+    from itc.train.run_folder import RunError, RunFolder
 
-    if minutes <= 0:
-        sys.exit(f"itc world-model: minutes must be greater than 0, got {minutes}")
+    for name, value in (("minutes", minutes), ("iterations", iterations)):
+        if value is not None and value <= 0:
+            sys.exit(f"itc world-model: {name} must be greater than 0, got {value}")
     try:
         config = _config(env, preset, policy)
     except (ValueError, RunError) as problem:
         sys.exit(f"itc world-model: {problem}")
     folder = run or Path("runs") / f"world-model-{env.replace('/', '-')}"
     name = f"world model of {env}, {preset}"
-    arguments = TrainArguments(preset=name, run=folder, seed=seed, minutes=minutes, config=config)
+    patches = isinstance(config, PatchConfig)
+    if minutes is None:
+        minutes = MINUTES if patches else MINUTES_ON_ATARI
+    arguments = TrainArguments(
+        preset=name, run=folder, seed=seed, iterations=iterations, minutes=minutes, config=config
+    )
     trained = start(arguments, teacher=policy)
-    if not trained.codes:
-        sys.exit("itc world-model: stopped before anything was learned; the same command goes on")
-    (_measure if isinstance(trained.config, PatchConfig) else _measure_foresight)(trained)
+    # On Atari there are codes long before there is a world model.
+    ready = trained.codes and (patches or "world_model/loss" in RunFolder(folder).read_metrics()[-1])
+    if not ready:
+        sys.exit("itc world-model: stopped before the world model had learned anything; the same command goes on")
+    (_measure if patches else _measure_foresight)(trained)
 
 
 def _config(env: str, preset: str, policy: Path | None) -> "TrainConfig":
@@ -111,8 +123,9 @@ def _measure_foresight(run: "Run") -> None:
     from itc.train.run_folder import write_json
     from itc.viewer.dreams import HELD_OUT
 
-    found = foresight(run, random.key(run.seed + HELD_OUT))
-    write_json(run.path / "accuracy.json", found)
+    with run.config.precisely():
+        found = foresight(run, random.key(run.seed + HELD_OUT))
+    write_json(run.path / "foresight.json", found)
     for name, value in found.items():
         print(f"{name}: {value:.4g}")
     for sentence, holds in beats(found).items():

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, random
-from jaxtyping import Float64, Int32, UInt8
+from jaxtyping import Float32, Float64, Int32, UInt8
 
 from itc.evaluate.dreams import Played, draw, dream_on, held_out_play, read
 from itc.evaluate.things import THINGS
@@ -19,7 +19,6 @@ from itc.tokenizers.vqvae import from_bytes
 from itc.train.imagine import DreamWorld
 from itc.train.vq_agent.dream_world import VQWorld
 from itc.world_models.losses import cross_entropies, most_probable
-from itc.world_models.pop import POPWorldModel
 
 LANES, STEPS = 8, 150
 LEAD_IN = 30  # steps played before: games begin with little to see
@@ -41,9 +40,7 @@ def foresight(run: Run, key: Array) -> dict[str, float]:
     context = world.context
     windows = cut(held_out_play(run, key, LANES, LEAD_IN, STEPS), run.config.blocks)
     tokens = np.stack([np.asarray(read(world, frames)) for frames in windows.frames])
-    losses, hits = zip(
-        *(_predict(run.world_model, world, *batch, context) for batch in _batches(tokens, windows.actions)), strict=True
-    )
+    losses, hits = zip(*(_predict(world, *batch) for batch in _batches(tokens, windows.actions)), strict=True)
     following, last = tokens[:, context:], tokens[:, context - 1 : -1]
     drawn = np.stack([np.asarray(draw(world, some)) for some in tokens])
     real, mean = _floats(windows.frames), _floats(windows.frames).mean(axis=(0, 1))
@@ -80,6 +77,8 @@ def cut(played: Played, length: int) -> Windows:
         for start in range(0, steps - length + 1, length)
         if not played.ended[lane, start : start + length - 1].any()
     ]
+    if not places:
+        raise ValueError(f"no game of {steps} steps went on for {length} without an end")
     return Windows(*(np.stack([part[place] for place in places]) for part in (played.frames, played.actions)))
 
 
@@ -147,13 +146,11 @@ def _floats(frames: UInt8[np.ndarray, "b t H W c"]) -> np.ndarray:
     return np.asarray(from_bytes(jnp.asarray(frames.reshape(-1, *frames.shape[2:])))).reshape(frames.shape)
 
 
-def _losses_and_hits(
-    model: POPWorldModel, world: VQWorld, tokens: Int32[Array, "b t n"], actions: Int32[Array, "b t"], context: int
-) -> tuple[Array, Array]:
-    """Of each token, from the frames and actions before it."""
-    logits = model(world.tokenizer.embedding(tokens), actions).tokens[:, context:]
-    following = tokens[:, context:]
+@jax.jit
+def _predict(
+    world: VQWorld, tokens: Int32[Array, "b t n"], actions: Int32[Array, "b t"]
+) -> tuple[Float32[Array, "b predicted n"], Float32[Array, "b predicted n"]]:
+    """Of each token, its loss and whether it was the likeliest, from the frames and actions before it."""
+    logits = world.model(world.tokenizer.embedding(tokens), actions).tokens[:, world.context :]
+    following = tokens[:, world.context :]
     return cross_entropies(logits, following), most_probable(logits, following)
-
-
-_predict = jax.jit(_losses_and_hits, static_argnums=4)

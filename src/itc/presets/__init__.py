@@ -24,5 +24,5 @@ def find(name: str) -> Preset:
     for parts in (1, 2):
         near = [known for known in near if known.split("/")[:parts] == name.split("/")[:parts]] or near
     if len(near) > MANY:
-        near = [*get_close_matches(name, near, n=6, cutoff=0.0), "… (`itc presets` lists all)"]
+        near = [*get_close_matches(name, near, n=6, cutoff=0.0), "… (`itc presets PREFIX` lists more)"]
     raise ValueError(f"unknown preset {name!r}; known: {', '.join(near)}")

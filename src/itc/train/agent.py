@@ -45,15 +45,15 @@ class CodePictures(NamedTuple):
     """Codes to look at."""
 
     pictures: UInt8[np.ndarray, "k ph pw c"]
-    room: int  # for so many codes at most
+    most: int  # how many codes there can be
     note: str  # what is to be seen
 
 
 class Agent(ABC):
     """One kind of agent: no state of its own, only functions of a configuration and a training state."""
 
-    def check(self, config: Any) -> None:  # noqa: B027  most have nothing to say
-        """Say what is missing, a file above all, before anything is done."""
+    def check(self, env: Environment, config: Any) -> None:  # noqa: B027  most have nothing to say
+        """Say what cannot work here, a missing file above all, before anything is done."""
 
     @abstractmethod
     def new_state(self, env: Environment, config: Any, seed: int) -> Any:

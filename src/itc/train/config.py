@@ -1,8 +1,11 @@
 """What every training run has to say, whichever agent it trains."""
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import ClassVar
+
+import jax
 
 from itc.decoding.config import PRESETS, DecodeConfig
 
@@ -21,8 +24,12 @@ class TrainConfig(ABC):
 
     agent: ClassVar[str]  # its name
     extendable: ClassVar[str]  # the setting that may grow when a run goes on
-    precision: ClassVar[str | None] = None  # of matrix products; None: what JAX thinks best, fewer digits on a GPU
+    precision: ClassVar[str | None] = None  # of matrix products; None: as JAX is set, with fewer digits on a GPU
     evaluation_episodes: ClassVar[int]  # played by `itc evaluate` unless another number is given
+
+    def precisely(self) -> AbstractContextManager:
+        """Within it, matrix products are as precise as this agent's should be."""
+        return nullcontext() if self.precision is None else jax.default_matmul_precision(self.precision)
 
     def check_decoder(self) -> None:
         if self.decoder not in PRESETS:

@@ -37,7 +37,7 @@ class DreamWorld(eqx.Module):
     @property
     @abstractmethod
     def room(self) -> int:
-        """Blocks of a frame and an action that it can take in."""
+        """Blocks of a frame and an action that it has learned to take in."""
 
     @abstractmethod
     def read(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
@@ -54,6 +54,11 @@ class DreamWorld(eqx.Module):
     @abstractmethod
     def step(self, state: Any, action: Int[Array, " b"]) -> tuple[Any, DreamStep]:
         """Predict, decode, show."""
+
+    def read_pieces(self, frames: UInt8[Array, "b t H W c"]) -> Int32[Array, "b t n"]:
+        """The same for pieces of several frames."""
+        b, t = frames.shape[:2]
+        return self.read(frames.reshape(b * t, *frames.shape[2:])).reshape(b, t, -1)
 
     def decode(
         self,
@@ -75,10 +80,10 @@ class DreamWorld(eqx.Module):
     ) -> tuple[Any, AnyArray]:
         """Fall asleep at the last of the given real frames, remembering the ones before and the actions between: the
         dream's state, and what the policy sees first."""
-        b, context = frames.shape[:2]
+        context = frames.shape[1]
         if actions.shape[1] != context - 1:
             raise ValueError(f"actions must be one fewer than the {context} frames, got {actions.shape[1]}")
-        tokens = self.read(frames.reshape(b * context, *frames.shape[2:])).reshape(b, context, -1)
+        tokens = self.read_pieces(frames)
         return self.fall_asleep(key, tokens, actions), (tokens if self.shows_tokens else frames)[:, -1]
 
 

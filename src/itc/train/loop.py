@@ -101,7 +101,7 @@ def train(
         phase, do, _ = parts[part]
         started = time.perf_counter()
         key = random.fold_in(random.fold_in(state.key, iteration), part)
-        with jax.default_matmul_precision(config.precision):
+        with config.precisely():
             state, measured = do(state, key)
         metrics = {name: float(value) for name, value in measured.items()}  # waits until the work is done
         so_far.add(phase, time.perf_counter() - started, metrics)

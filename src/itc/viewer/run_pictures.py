@@ -19,7 +19,8 @@ def draw_dreams(run: Run, path: Path | None = None) -> Path:
     It goes into the run's folder unless a path is given.
     """
     spec = run.env.spec
-    beside = dream_beside(run, to_compare(spec.name), STRIP)
+    with run.config.precisely():
+        beside = dream_beside(run, to_compare(spec.name), STRIP)
     rows = beside.pictures | {name: dream.film.frames for name, dream in beside.dreams.items()}
     wrong = {name: np.asarray(beside.wrong(name).any(axis=1)) for name in beside.dreams}
     path = path or run.path / "dreams.png"

@@ -23,6 +23,7 @@ from itc.world_models.dropout import dropout
 from itc.world_models.layout import Layout
 from itc.world_models.retention import block_rotation, retention
 
+CONTEXT = 2  # the first blocks of a sequence, whose frames nobody could predict: a dream needs as many real ones
 TRUNK_EPSILON = 1e-6  # of the trunk's normalisations; those of the heads have the usual 1e-5
 
 
@@ -40,7 +41,6 @@ class POPConfig:
     absolute: bool = True  # a learned embedding per cell of a frame
     blocks: int = 10  # of a training sequence
     blocks_per_chunk: int = 5  # how many are computed at once; no result depends on it
-    context: int = 2  # the first blocks of a training sequence, whose frames nobody could predict
     head_hidden: int = 512  # of the heads for tokens and reward; the one for the end has `width`
     members: int = 4  # of the ensemble whose disagreement is curiosity
 
@@ -56,8 +56,8 @@ class POPConfig:
             raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
         if self.blocks % self.blocks_per_chunk:
             raise ValueError(f"blocks_per_chunk {self.blocks_per_chunk} must divide the {self.blocks} blocks")
-        if not 0 <= self.context < self.blocks:
-            raise ValueError(f"context must lie in [0, {self.blocks}), got {self.context}")
+        if self.blocks <= CONTEXT:
+            raise ValueError(f"blocks must be more than the {CONTEXT} that nobody could predict, got {self.blocks}")
         if self.members < 1:
             raise ValueError(f"members must be at least 1, got {self.members}")
 

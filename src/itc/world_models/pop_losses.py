@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float32, Int, PyTree
 
 from itc.hl_gauss import REWARDS
 from itc.world_models.losses import cross_entropies, most_probable
-from itc.world_models.pop import POPWorldModel
+from itc.world_models.pop import CONTEXT, POPWorldModel
 
 
 class Segments(NamedTuple):
@@ -37,12 +37,12 @@ def pop_loss(
     compared with the end of its own step instead, one too late: so were the published agents trained.
     """
     tokens, actions, rewards, ends, mask = segments
-    context, members = model.config.context, model.config.members
+    members = model.config.members
     if tokens.shape[0] % members:
         raise ValueError(f"a batch of {tokens.shape[0]} cannot be split evenly among {members} members")
     features = model.features(codebook[tokens], actions, key)
 
-    cells, expected, foreseen = features[:, context:], tokens[:, context:], mask[:, context:]
+    cells, expected, foreseen = features[:, CONTEXT:], tokens[:, CONTEXT:], mask[:, CONTEXT:]
     token_logits = model.token_head(cells)
     token_losses = cross_entropies(token_logits, expected).mean(axis=-1)
     correct = most_probable(token_logits, expected).mean(axis=-1)

@@ -39,7 +39,7 @@ class PatchAgent(Agent):
         return CodePictures(patches[: self.codes(state)], len(patches), "in the order in which they were found")
 
     def world(self, state: PatchState, env: Environment, config: PatchConfig, decoder: DecodeConfig) -> PatchWorld:
-        return world_of(state, env, decoder, config.compat.copy_after_done)
+        return world_of(state, env, config, decoder)
 
     def dream(
         self, state: PatchState, world: PatchWorld, config: PatchConfig, key: Array, lanes: int, steps: int

@@ -114,12 +114,12 @@ def draw_experience(
 def _learn_in_dreams(
     env: Environment, config: PatchConfig, updates: int, state: PatchState, key: Array
 ) -> tuple[PatchState, Metrics]:
-    world = world_of(state, env, config.decode_config, config.compat.copy_after_done)
+    world = world_of(state, env, config, config.decode_config)
     policy, metrics = _improved_in_dreams(state.policy, world, state.memory, key, updates, config)
     return state._replace(policy=policy), metrics
 
 
-def world_of(state: PatchState, env: Environment, decoder: DecodeConfig, copy_after_done: bool = False) -> PatchWorld:
+def world_of(state: PatchState, env: Environment, config: PatchConfig, decoder: DecodeConfig) -> PatchWorld:
     """The world as it is known so far."""
     return PatchWorld(
         model=state.world_model.model,
@@ -127,7 +127,7 @@ def world_of(state: PatchState, env: Environment, decoder: DecodeConfig, copy_af
         spec=env.spec,
         decoder=decoder,
         bucket=state.codebook.bucket,
-        copy_after_done=copy_after_done,
+        copy_after_done=config.compat.copy_after_done,
     )
 
 

@@ -21,7 +21,10 @@ from itc.types import Rollout
 
 
 class VQAgent(Agent):
-    def check(self, config: VQConfig) -> None:
+    def check(self, env: Environment, config: VQConfig) -> None:
+        grid, spec = config.tokenizer.vqvae.grid(env.spec.frame_shape), env.spec
+        if grid != spec.grid:
+            raise ValueError(f"tokenizer.vqvae makes a grid of {grid} of a frame, {spec.name} has {spec.grid}")
         perceptual_of(config.tokenizer.perceptual_weights, config.compat.perceptual_dropout)
 
     def new_state(self, env: Environment, config: VQConfig, seed: int) -> VQState:
@@ -40,7 +43,7 @@ class VQAgent(Agent):
         return int(state.tokenizer.in_use.sum())
 
     def code_pictures(self, state: VQState) -> CodePictures:
-        """A code has no picture of its own: what is drawn for it depends on its neighbours. So they are its like."""
+        """What is drawn for a code depends on its neighbours, so each is drawn in a frame made of that code alone."""
         vqvae, in_use = state.tokenizer.model, np.flatnonzero(state.tokenizer.in_use)
         (height, width), side = vqvae.grid, vqvae.config.shrinking
         alone = np.repeat(in_use[:, None], height * width, axis=1).astype(np.int32)

@@ -9,10 +9,9 @@ from itc.policies.actor_critic_loss import ActorCriticConfig
 from itc.policies.lstm import LSTMPolicyConfig
 from itc.tokenizers.vqvae import VQVAEConfig
 from itc.train.config import TrainConfig, at_least_one, divides, not_negative
-from itc.world_models.pop import POPConfig
+from itc.world_models.pop import CONTEXT, POPConfig
 
 LEAST_PIECE = 3  # steps of an episode that the world model learns from
-CONTEXT = 2  # frames that a dream begins with; the world model has not learned to predict from fewer
 LEAST_DREAM = 4  # steps of an episode that a dream goes on from
 
 
@@ -94,7 +93,7 @@ class WorldModelLearning:
 
     @property
     def surprising_sequences(self) -> int:
-        return math.ceil(self.surprising * self.sequences - 1e-9)  # 0.3 · 10 is a little more than 3
+        return math.ceil(self.surprising * self.sequences - 1e-9)  # 0.07 · 100 is a little more than 7
 
 
 @dataclass(frozen=True)
@@ -176,14 +175,6 @@ class VQConfig(TrainConfig):
                 f"tokenizer.vqvae has {vqvae.codes} codes of {vqvae.code_size} numbers, world_model {model.codes} "
                 f"codes of width {model.width}: they must be equal"
             )
-        if model.context != CONTEXT:
-            raise ValueError(
-                f"world_model.context must be {CONTEXT}, the frames that a dream begins with, got {model.context}"
-            )
-        if self.dream_steps < 1:
-            raise ValueError(
-                f"world_model.blocks {model.blocks} leave no room for a dream after a context of {model.context}"
-            )
         divides("world_model.members", model.members, "world_model_learning.sequences", learning.sequences)
         for name, count in (
             ("tokenizer.frames", tokenizer.frames),
@@ -215,7 +206,7 @@ class VQConfig(TrainConfig):
     @property
     def dream_steps(self) -> int:
         """As many as the world model was trained to look ahead."""
-        return self.world_model.blocks - self.world_model.context
+        return self.world_model.blocks - CONTEXT
 
     @property
     def dreams_after(self) -> int | None:

@@ -11,9 +11,8 @@ from itc.decoding.config import DecodeConfig
 from itc.hl_gauss import REWARDS
 from itc.tokenizers.vqvae import VQVAE, Statistics
 from itc.train.imagine import DreamStep, DreamWorld, remember
-from itc.train.vq_agent.config import CONTEXT
 from itc.types import EnvSpec
-from itc.world_models.pop import POPWorldModel, RetentionState
+from itc.world_models.pop import CONTEXT, POPWorldModel, RetentionState
 from itc.world_models.pop_losses import intrinsic_reward
 
 

@@ -27,19 +27,18 @@ class TokenizerState(NamedTuple):
     model: VQVAE
     statistics: Statistics
     optimiser: optax.OptState
-    idle: Int32[Array, " k"]  # updates since each code was last needed
-    updates: Int32[Array, ""]  # so far
+    idle: Int32[Array, " k"]  # updates since each code was last needed; at first as many as make it unused
 
     @property
     def in_use(self) -> Bool[Array, " k"]:
         """Codes that some frame needed lately; none, while nothing has been learned."""
-        return (self.idle < LATELY) & (self.updates > 0)
+        return self.idle < LATELY
 
 
 def new_tokenizer_state(model: VQVAE, learning: TokenizerLearning) -> TokenizerState:
-    idle = jnp.zeros(model.config.codes, jnp.int32)
+    idle = jnp.full(model.config.codes, LATELY, jnp.int32)
     optimiser = begin_optimising(_optimiser(learning), model)
-    return TokenizerState(model, new_statistics(model.config), optimiser, idle, jnp.zeros((), jnp.int32))
+    return TokenizerState(model, new_statistics(model.config), optimiser, idle)
 
 
 def _optimiser(learning: TokenizerLearning) -> optax.GradientTransformation:
@@ -62,11 +61,11 @@ def learn_tokenizer(
     )
     idle = jnp.where(codes_used(made.tokens, len(state.idle)), 0, state.idle + 1)
     if learning.revive_after:
-        dead = idle >= learning.revive_after
+        # Again and again, until it is needed.
+        dead = (idle > 0) & (idle % learning.revive_after == 0)
         codebook = revive(model.codebook, dead, made.z, made.tokens)
         model = eqx.tree_at(lambda model: model.codebook, model, codebook)
-        idle = jnp.where(dead, 0, idle)
-    return TokenizerState(model, made.statistics, optimiser, idle, state.updates + 1), metrics
+    return TokenizerState(model, made.statistics, optimiser, idle), metrics
 
 
 @cache  # once in a process: the files are large

@@ -55,8 +55,6 @@ def shape_of_state(env: Environment, config: VQConfig) -> VQState:
 def _around(world: Any, frame: Any, spec: EnvSpec, config: VQConfig, keys: list[Array]) -> VQState:
     tokenizer_key, model_key, policy_key, key = keys
     vqvae = VQVAE(tokenizer_key, spec.frame_shape, config.tokenizer.vqvae)
-    if vqvae.grid != spec.grid:
-        raise ValueError(f"tokenizer.vqvae makes a grid of {vqvae.grid} of a frame, {spec.name} has {spec.grid}")
     model = POPWorldModel(model_key, spec.grid, spec.num_actions, config.world_model)
     network = LSTMActorCritic(policy_key, spec.grid, config.world_model.width, spec.num_actions, config.policy)
     return VQState(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax, random
-from jaxtyping import Int32, UInt8
+from jaxtyping import Int32
 
 from itc import replay
 from itc.decoding.config import DecodeConfig
@@ -252,18 +252,13 @@ def dream_of_play(
     last = pick(pick_key, endings(memory, LEAST_DREAM), config.lanes)
     piece, mask = piece_until(memory, last, config.burn_in + 2, "frame" if read else "tokens", "action")
     action = piece["action"]
-    tokens = _read_pieces(world, piece["frame"]) if read else piece["tokens"].astype(jnp.int32)
+    tokens = world.read_pieces(piece["frame"]) if read else piece["tokens"].astype(jnp.int32)
     seen = tokens[:, -1] if look_ahead else tokens[:, -2]
     known = -1 if look_ahead else -2
     remembered = act.network.watch(act.empty_memory(config.lanes), act.codebook[tokens[:, :known]], mask[:, :known])
     asleep = world.fall_asleep(dream_key, tokens[:, -1 - world.context : -1], action[:, -1 - world.context : -2])
     start = Play(asleep, seen, jnp.zeros(config.lanes, bool), remembered)
     return DreamOfPlay(remembered, rollout(world, start, act, play_key, steps)[1])
-
-
-def _read_pieces(world: VQWorld, frames: UInt8[Array, "b t H W c"]) -> Int32[Array, "b t n"]:
-    b, t = frames.shape[:2]
-    return world.read(frames.reshape(b * t, *frames.shape[2:])).reshape(b, t, -1)
 
 
 def _evaluate(env: Environment, config: VQConfig, episodes: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:

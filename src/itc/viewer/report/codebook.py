@@ -22,11 +22,11 @@ def sheet_of(name: str, run: Run) -> Markup | None:
     """All codes of a run."""
     if not run.codes:
         return None
-    pictures, room, note = run.agent.code_pictures(run.state)
+    pictures, most, note = run.agent.code_pictures(run.state)
     size, height, width, _ = pictures.shape
     sheet = contact_sheet(pictures, run.env.spec.frame_max, min(size, COLUMNS))
     scale = max(1, round(LARGE / width))
-    said = f"{size:,} of at most {room:,} codes, {height}×{width} pixels each, {note}"
+    said = f"{size:,} of at most {most:,} codes, {height}×{width} pixels each, {note}"
     picture = element(
         "img", src=data_uri(sheet), alt=f"The codes of {name}", class_="pixels", width=scale * sheet.shape[1],
         height=scale * sheet.shape[0],

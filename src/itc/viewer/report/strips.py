@@ -36,7 +36,8 @@ def film_of(name: str, run: Run) -> Markup | None:
     decoders = to_compare(run.env.spec.name) | {"argmax": "argmax"}
     if run.config.decode_config not in [PRESETS[decoder] for decoder in decoders]:
         decoders["as trained"] = run.config.decode_config
-    return film(name, run.env.spec, dream_beside(run, decoders, FRAMES))
+    with run.config.precisely():
+        return film(name, run.env.spec, dream_beside(run, decoders, FRAMES))
 
 
 def film(name: str, spec: EnvSpec, beside: Beside) -> Markup:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from itc.decoding.config import PRESETS
+from itc.envs.registry import make
 from itc.evaluate.accuracy import MINUS
 from itc.evaluate.hallucination import SIMULATOR, STEP
 from itc.viewer.report import theirs
@@ -38,13 +39,13 @@ def truth(groups: Sequence[Group]) -> Section:
         if lacking:
             body.append(missing(f"No {what} measured yet:", command(measure, *lacking)))
     if not body:
-        body.append(prose("Not measured: an emulator does not tell where the creatures are. The films below show it."))
+        body.append(prose("Not measured: the game does not tell where its creatures are. The films show dreams of it."))
     return Section("truth", "Is the dream true?", tuple(body))
 
 
 def _measurable(run: ReadRun) -> bool:
-    """Both measurements follow creatures, and an emulator does not tell where those are."""
-    return not run.config.env.startswith("atari/")
+    """Both measurements follow creatures, which an emulator, say, does not know."""
+    return bool(make(run.config.env).spec.creatures)
 
 
 def over_runs(found: Sequence[Measures]) -> Measures:

@@ -49,7 +49,7 @@ def test_one_episode_can_be_played_and_a_page_is_made(straight, tmp_path):
     finished = run("report", str(folder), "-o", str(page))
     assert finished.returncode == 0, finished.stderr
     written = page.read_text()
-    for words in ("in tokens, frame 2", "paper-atari, frame 3", "codes, 8×8 pixels each", "does not tell where"):
+    for words in ("in tokens, frame 2", "paper-atari, frame 3", "codes, 8×8 pixels each", "where its creatures are"):
         assert words in written
     for command in ("itc accuracy", "itc hallucinate"):
         assert command not in written  # there is nothing they could measure
