@@ -57,7 +57,9 @@ def bench_table(name: str, everything: bool = False, without: str = "") -> str:
             interval = "" if record["interval"] is None else "{:.4g} … {:.4g}".format(*record["interval"])
             target = (record["target"] or "").replace("<=", "≤").replace(">=", "≥")
             target += " (**missed**)" if record["ok"] is False else ""
-            lines.append(f"| {record['name'].removeprefix(without)} | {record['value']:.4g}{unit} | {interval} | {target} |")
+            lines.append(
+                f"| {record['name'].removeprefix(without)} | {record['value']:.4g}{unit} | {interval} | {target} |"
+            )
     return "\n".join(lines)
 
 
