@@ -28,7 +28,7 @@ function film(root) {
   function show(frame) {
     at = frame;
     slider.value = at;
-    output.textContent = at ? `${at}: ${actions[at]}` : "0: where the dream begins";
+    output.textContent = at ? `${at}: ${actions[at]}` : "0: where it begins";
     rows.forEach((row, index) => panels[index].firstChild.replaceWith(row.frames[at].cloneNode(true)));
   }
 
