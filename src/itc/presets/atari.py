@@ -101,6 +101,6 @@ PRESETS = {
         ("itc-released", ITC_RELEASED, "the paper's agent as its code has it", GPU, published("ITC", game)),
         ("itc-paper", ITC_PAPER, "the paper's agent, its problem solved exactly", GPU, published("ITC", game)),
         ("itc", replace(ITC_PAPER, decoder="conserving"), "our decoder", GPU, ""),
-        ("quick", QUICK, "every phase, small; too short to play well", "two CPU cores, minutes", ""),
+        ("quick", QUICK, "every phase, small; too short to play well", "two CPU cores, 9 minutes", ""),
     )
 }
