@@ -1,6 +1,7 @@
 """The objective of the Atari agent: prefer what turned out better than expected, expect rightly, stay curious."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -10,30 +11,23 @@ from jaxtyping import Bool, Float32, Int
 from itc.hl_gauss import VALUES
 from itc.policies.conv_gru import log_probability
 from itc.policies.lstm import Outlook
+from itc.settings import Count, Fraction, NotNegative, Positive, Range, Settings
 
 
 @dataclass(frozen=True)
-class ActorCriticConfig:
+class ActorCriticConfig(Settings):
     """The paper's settings, for Atari."""
 
-    discount: float = 0.99
-    lambda_: float = 0.95  # of the returns
-    entropy_coefficient: float = 0.001
-    return_batches: int = 501  # whose returns tell how large advantages are
-    return_tail: float = 0.025  # part of the returns at either side that does not count for that
+    discount: Fraction = 0.99
+    lambda_: Fraction = 0.95  # of the returns
+    entropy_coefficient: NotNegative = 0.001
+    return_batches: Count = 501  # whose returns tell how large advantages are
+    # Part of the returns at either side that does not count for that.
+    return_tail: Annotated[float, Range(0, 0.5, without_high=True)] = 0.025
     mask_after_end: bool = False  # learn nothing from what is dreamed after an end; the authors' agent does
-    learning_rate: float = 0.0002
-    weight_decay: float = 0.01
-    max_gradient_norm: float = 3.0
-
-    def __post_init__(self) -> None:
-        for name in ("discount", "lambda_"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
-        if not 0 <= self.return_tail < 0.5:
-            raise ValueError(f"return_tail must be in [0, 0.5), got {self.return_tail}")
-        if self.return_batches < 1:
-            raise ValueError(f"return_batches must be at least 1, got {self.return_batches}")
+    learning_rate: Positive = 0.0002
+    weight_decay: NotNegative = 0.01
+    max_gradient_norm: Positive = 3.0
 
 
 def actor_critic_loss(

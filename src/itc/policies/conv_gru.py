@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float32, Int, UInt8
 from itc.layers import Linear, Normalise
 from itc.policies.encoders import Encoder, EncoderConfig
 from itc.policies.layers import GRU, dense
+from itc.settings import Count, Settings
 from itc.types import EnvSpec
 
 ROOT_TWO = 2**0.5  # the gain of a layer in front of a ReLU
@@ -19,18 +20,13 @@ SMALL = 0.01  # of residual steps and of the actor's output: at first every acti
 
 
 @dataclass(frozen=True)
-class PolicyConfig:
+class PolicyConfig(Settings):
     """The paper's sizes, for Craftax."""
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
-    memory: int = 256  # numbers the recurrent network remembers
-    hidden: int = 2048  # width of the heads
+    memory: Count = 256  # numbers the recurrent network remembers
+    hidden: Count = 2048  # width of the heads
     shared_trunk: bool = False  # actor and critic share everything but their last layer, as on MinAtar
-
-    def __post_init__(self) -> None:
-        for name in ("memory", "hidden"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
 
 class Judgement(NamedTuple):

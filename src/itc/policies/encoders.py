@@ -10,20 +10,22 @@ from jaxtyping import Float32, UInt8
 
 from itc.layers import Conv3x3, Normalise
 from itc.policies.layers import ACTIVATIONS, conv3x3, max_pool
+from itc.settings import Count, Settings
 
 
 @dataclass(frozen=True)
-class EncoderConfig:
+class EncoderConfig(Settings):
     """The paper's encoder for Craftax; MinAtar's normalises over the whole picture and uses swish."""
 
-    channels: tuple[int, ...] = (64, 64, 128)  # of each block; each halves height and width
+    channels: tuple[Count, ...] = (64, 64, 128)  # of each block; each halves height and width
     normalise: Literal["instance", "picture"] = "instance"  # each channel on its own, or all of them together
     activation: Literal["relu", "swish"] = "relu"
-    resize: tuple[int, int] | None = None  # larger frames are shrunk to this, taking the nearest pixel
+    resize: tuple[Count, Count] | None = None  # larger frames are shrunk to this, taking the nearest pixel
 
     def __post_init__(self) -> None:
-        if not self.channels or min(self.channels) < 1:
-            raise ValueError(f"channels must be at least one positive number, got {self.channels}")
+        super().__post_init__()
+        if not self.channels:
+            raise ValueError("channels must be at least one number, got none")
 
     @property
     def axes(self) -> tuple[int, ...]:

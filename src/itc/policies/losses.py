@@ -8,34 +8,25 @@ from jax import Array
 from jaxtyping import Float32, Int
 
 from itc.policies.conv_gru import Judgement, log_probability
+from itc.settings import Count, Fraction, NotNegative, Positive, Settings
 
 
 @dataclass(frozen=True)
-class PPOConfig:
+class PPOConfig(Settings):
     """The paper's settings, for Craftax-classic."""
 
-    discount: float = 0.925
-    gae_lambda: float = 0.625
-    clip: float = 0.2
-    value_coefficient: float = 2.0
-    entropy_coefficient: float = 0.01
-    imagined_entropy_coefficient: float = 0.01  # the same, in dreams
-    target_decay: float = 0.95  # of the moving averages of returns
-    learning_rate: float = 0.00045
-    max_gradient_norm: float = 0.5
-    adam_epsilon: float = 1e-5
-    epochs: int = 4  # on real play; dreams are used once
-    minibatches: int = 8  # of whole lanes, on real play
-
-    def __post_init__(self) -> None:
-        for name in ("discount", "gae_lambda", "target_decay"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
-        for name in ("epochs", "minibatches"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not self.clip > 0:
-            raise ValueError(f"clip must be greater than 0, got {self.clip}")
+    discount: Fraction = 0.925
+    gae_lambda: Fraction = 0.625
+    clip: Positive = 0.2
+    value_coefficient: NotNegative = 2.0
+    entropy_coefficient: NotNegative = 0.01
+    imagined_entropy_coefficient: NotNegative = 0.01  # the same, in dreams
+    target_decay: Fraction = 0.95  # of the moving averages of returns
+    learning_rate: Positive = 0.00045
+    max_gradient_norm: Positive = 0.5
+    adam_epsilon: Positive = 1e-5
+    epochs: Count = 4  # on real play; dreams are used once
+    minibatches: Count = 8  # of whole lanes, on real play
 
 
 def ppo_loss(

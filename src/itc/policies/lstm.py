@@ -11,20 +11,15 @@ from jaxtyping import Bool, Float32, Int
 
 from itc.hl_gauss import VALUES, value_bias
 from itc.layers import Conv3x3, Linear, Normalise, uniform_conv, uniform_linear
+from itc.settings import Count, Settings
 
 
 @dataclass(frozen=True)
-class LSTMPolicyConfig:
+class LSTMPolicyConfig(Settings):
     """The paper's sizes, for Atari."""
 
-    channels: tuple[int, int] = (128, 64)  # of the two convolutions
-    hidden: int = 512  # numbers in each half of the memory, and in what it is fed
-
-    def __post_init__(self) -> None:
-        if min(self.channels) < 1:
-            raise ValueError(f"channels must be two positive numbers, got {self.channels}")
-        if self.hidden < 1:
-            raise ValueError(f"hidden must be at least 1, got {self.hidden}")
+    channels: tuple[Count, Count] = (128, 64)  # of the two convolutions
+    hidden: Count = 512  # numbers in each half of the memory, and in what it is fed
 
 
 class Memory(NamedTuple):

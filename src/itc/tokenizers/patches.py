@@ -10,13 +10,14 @@ and every sum stays below 2²⁴ for patches of up to 341 bytes, so float32 adds
 import math
 import warnings
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import BFloat16, Bool, Float32, Int32, Integer, UInt8
 
+from itc.settings import Count, NotNegative, Range, Settings
 from itc.tokenizers.cutting import bytes_of, cut
 from itc.tokenizers.distinct import distinct
 
@@ -31,27 +32,20 @@ SMALLEST_BUCKET = 64
 
 
 @dataclass(frozen=True)
-class PatchTokenizerConfig:
+class PatchTokenizerConfig(Settings):
     """The shape of a patch, how many codes there may be, and how far a patch must be from all of them to become one."""
 
-    patch: tuple[int, int, int] = (7, 7, 3)  # rows, columns, channels
-    codes: int = 4096
-    threshold: float = 0.75  # squared distance, with pixels in 0…1
-    frame_max: int = 255  # the pixel value that means 1: 255 for pictures, 1 for MinAtar's binary channels
+    patch: tuple[Count, Count, Count] = (7, 7, 3)  # rows, columns, channels
+    codes: Count = 4096
+    threshold: NotNegative = 0.75  # squared distance, with pixels in 0…1
+    frame_max: Annotated[int, Range(1, 255)] = 255  # the pixel value that means 1: 255 for pictures, 1 for MinAtar
 
     def __post_init__(self) -> None:
-        if len(self.patch) != 3 or min(self.patch) < 1:
-            raise ValueError(f"patch must be (rows, columns, channels), each at least 1, got {self.patch!r}")
+        super().__post_init__()
         if math.prod(self.patch) > LARGEST_PATCH:
             raise ValueError(
                 f"patch {self.patch} has {math.prod(self.patch)} bytes; distances are exact up to {LARGEST_PATCH}"
             )
-        if self.codes < 1:
-            raise ValueError(f"codes must be at least 1, got {self.codes}")
-        if not self.threshold >= 0:
-            raise ValueError(f"threshold must not be negative, got {self.threshold}")
-        if not 1 <= self.frame_max <= 255:
-            raise ValueError(f"frame_max must be in 1..255, as frames are bytes, got {self.frame_max}")
 
     @property
     def novel_from(self) -> int:

@@ -14,6 +14,7 @@ from jax import Array, lax, random
 from jaxtyping import Bool, Float32, Int, Int32, UInt8
 
 from itc.layers import Conv3x3, DoublingConv3x3, GroupNormalise, NarrowConv3x3, uniform_conv
+from itc.settings import Count, Settings
 from itc.tokenizers.perceptual import Perceptual
 
 HALF_BYTES = 127.5  # bytes 0…255 are −1…1
@@ -22,20 +23,18 @@ KEEP = 0.9  # of the running statistics, at every update
 
 
 @dataclass(frozen=True)
-class VQVAEConfig:
+class VQVAEConfig(Settings):
     """The paper's tokenizer for Atari."""
 
-    codes: int = 512
-    code_size: int = 256
-    channels: tuple[int, ...] = (64, 128, 256, 512)  # each but the first halves height and width
-    groups: int = 8  # of channels that are normalised together
+    codes: Count = 512
+    code_size: Count = 256
+    channels: tuple[Count, ...] = (64, 128, 256, 512)  # each but the first halves height and width
+    groups: Count = 8  # of channels that are normalised together
 
     def __post_init__(self) -> None:
-        for name in ("codes", "code_size", "groups"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not self.channels or min(self.channels) < 1:
-            raise ValueError(f"channels must be at least one positive number, got {self.channels}")
+        super().__post_init__()
+        if not self.channels:
+            raise ValueError("channels must be at least one number, got none")
         if any(channels % self.groups for channels in self.channels):
             raise ValueError(f"groups must divide all channels {self.channels}, got {self.groups}")
 

@@ -8,18 +8,19 @@ from typing import ClassVar
 import jax
 
 from itc.decoding.config import PRESETS, DecodeConfig
+from itc.settings import Count, NotNegative, Positive, Settings
 
 
 @dataclass(frozen=True)
-class TrainConfig(ABC):
+class TrainConfig(Settings, ABC):
     """The game, the decoder, and a schedule of iterations. Each agent adds its own settings."""
 
     env: str = "craftax-classic"
     decoder: str = "paper"
-    distance_cost: float | None = None  # instead of the decoder's own
-    wildcard_cost: float | None = None
-    sinkhorn_epsilon: float | None = None  # matters to decoders that are solved by Sinkhorn
-    sinkhorn_iterations: int | None = None
+    distance_cost: NotNegative | None = None  # instead of the decoder's own
+    wildcard_cost: NotNegative | None = None
+    sinkhorn_epsilon: Positive | None = None  # matters to decoders that are solved by Sinkhorn
+    sinkhorn_iterations: Count | None = None
     learn_policy: bool = True  # off: play as at the start for ever, and learn the world model only
 
     agent: ClassVar[str]  # its name
@@ -74,18 +75,6 @@ class TrainConfig(ABC):
     @abstractmethod
     def dreams_after(self) -> int | None:
         """Real interactions before the first dream; None if there is none."""
-
-
-def at_least_one(config, where: str, *names: str) -> None:
-    for name in names:
-        if getattr(config, name) < 1:
-            raise ValueError(f"{where}{'.' if where else ''}{name} must be at least 1, got {getattr(config, name)}")
-
-
-def not_negative(config, where: str, *names: str) -> None:
-    for name in names:
-        if getattr(config, name) < 0:
-            raise ValueError(f"{where}.{name} must not be negative, got {getattr(config, name)}")
 
 
 def divides(name: str, parts: int, whole_name: str, whole: int) -> None:

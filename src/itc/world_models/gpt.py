@@ -16,6 +16,7 @@ from jax import Array, lax, random
 from jaxtyping import Float32, Int, Int32
 
 from itc.layers import Linear, Normalise
+from itc.settings import Count, FractionBelowOne, Positive, Settings
 from itc.world_models.attention import Rotation, block_attention, cached_attention, split_heads
 from itc.world_models.dropout import dropout
 from itc.world_models.layout import Layout, rotary_angles
@@ -26,32 +27,26 @@ UNKNOWN_CODE_BIAS = -20.0
 
 
 @dataclass(frozen=True)
-class WorldModelConfig:
+class WorldModelConfig(Settings):
     """Sizes and position encodings. The defaults are the paper's."""
 
-    codes: int = 4096
-    blocks: int = 20
-    layers: int = 3
-    heads: int = 8
-    embedding: int = 128
-    hidden: int = 512
-    dropout: float = 0.1
+    codes: Count = 4096
+    blocks: Count = 20
+    layers: Count = 3
+    heads: Count = 8
+    embedding: Count = 128
+    hidden: Count = 512
+    dropout: FractionBelowOne = 0.1
     rotary: Literal["none", "1d", "3d"] = "3d"  # "none": earlier blocks are seen, but not in which order
     absolute: bool = True  # a learned embedding per slot of a block
-    weight_scale: float = 0.02  # standard deviation of initial weights; small models learn sooner from 1/√embedding
+    weight_scale: Positive = 0.02  # standard deviation of initial weights; small models learn sooner from 1/√embedding
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.embedding % self.heads or (self.embedding // self.heads) % 8:
             raise ValueError(
                 f"embedding {self.embedding} over {self.heads} heads must leave each a multiple of 8 numbers to rotate"
             )
-        for name in ("codes", "blocks", "layers", "heads", "embedding", "hidden"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
-        if not self.weight_scale > 0:
-            raise ValueError(f"weight_scale must be greater than 0, got {self.weight_scale}")
 
     @property
     def head_size(self) -> int:

@@ -18,6 +18,7 @@ from jaxtyping import Float32, Int, Int32, UInt32
 
 from itc.hl_gauss import REWARDS, reward_bias
 from itc.layers import Linear, Normalise, standardise, uniform_linear
+from itc.settings import Count, FractionBelowOne, Settings
 from itc.world_models.attention import Rotation
 from itc.world_models.dropout import dropout
 from itc.world_models.layout import Layout
@@ -28,32 +29,28 @@ TRUNK_EPSILON = 1e-6  # of the trunk's normalisations; those of the heads have t
 
 
 @dataclass(frozen=True)
-class POPConfig:
+class POPConfig(Settings):
     """Sizes and position encodings. The defaults are the paper's; rotary "1d" without absolute is Simulus."""
 
-    codes: int = 512
-    layers: int = 10
-    width: int = 256  # also of the tokenizer's code vectors
-    heads: int = 4
-    hidden: int = 1024
-    dropout: float = 0.1
+    codes: Count = 512
+    layers: Count = 10
+    width: Count = 256  # also of the tokenizer's code vectors
+    heads: Count = 4
+    hidden: Count = 1024
+    dropout: FractionBelowOne = 0.1
     rotary: Literal["1d", "3d"] = "3d"
     absolute: bool = True  # a learned embedding per cell of a frame
-    blocks: int = 10  # of a training sequence
-    blocks_per_chunk: int = 5  # how many are computed at once; no result depends on it
-    head_hidden: int = 512  # of the heads for tokens and reward; the one for the end has `width`
-    members: int = 4  # of the ensemble whose disagreement is curiosity
+    blocks: Count = 10  # of a training sequence
+    blocks_per_chunk: Count = 5  # how many are computed at once; no result depends on it
+    head_hidden: Count = 512  # of the heads for tokens and reward; the one for the end has `width`
+    members: Count = 4  # of the ensemble whose disagreement is curiosity
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.width % self.heads or (self.width // self.heads) % 8:
             raise ValueError(
                 f"width {self.width} over {self.heads} heads must leave each a multiple of 8 numbers to rotate"
             )
-        for name in ("codes", "layers", "width", "heads", "hidden", "blocks", "blocks_per_chunk", "head_hidden"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
         if self.blocks % self.blocks_per_chunk:
             raise ValueError(f"blocks_per_chunk {self.blocks_per_chunk} must divide the {self.blocks} blocks")
         if self.blocks <= CONTEXT:

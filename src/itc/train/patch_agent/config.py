@@ -5,7 +5,8 @@ from typing import ClassVar
 
 from itc.policies.conv_gru import PolicyConfig
 from itc.policies.losses import PPOConfig
-from itc.train.config import TrainConfig, at_least_one, divides
+from itc.settings import Count, CountOrZero, Settings
+from itc.train.config import TrainConfig, divides
 from itc.train.patch_agent.learn_tokenizer import TokenizerLearning
 from itc.train.patch_agent.learn_world_model import WorldModelLearning
 from itc.world_models.gpt import WorldModelConfig
@@ -14,27 +15,27 @@ RECENT = 50_000  # interactions: episodes that ended within them make up the rep
 
 
 @dataclass(frozen=True)
-class CollectConfig:
+class CollectConfig(Settings):
     """Playing the real game, and remembering it."""
 
-    lanes: int = 48
-    steps: int = 96  # per lane and iteration
-    replay_frames: int = 128_000
+    lanes: Count = 48
+    steps: Count = 96  # per lane and iteration
+    replay_frames: Count = 128_000
 
 
 @dataclass(frozen=True)
-class ImagineConfig:
+class ImagineConfig(Settings):
     """Playing in dreams."""
 
-    updates: int = 300  # dreams per iteration, each followed by one policy update; 0 switches imagination off
-    lanes: int = 48
-    steps: int = 20
-    burn_in: int = 5  # real frames that the policy's memory sees before the dream starts
-    warm_up: int = 50_000  # real interactions before the first dream
+    updates: CountOrZero = 300  # dreams per iteration, each followed by one policy update; 0 switches imagination off
+    lanes: Count = 48
+    steps: Count = 20
+    burn_in: CountOrZero = 5  # real frames that the policy's memory sees before the dream starts
+    warm_up: CountOrZero = 50_000  # real interactions before the first dream
 
 
 @dataclass(frozen=True)
-class Compat:
+class Compat(Settings):
     """Mistakes of the authors' code that may matter to its results; off unless asked for."""
 
     leaky_gae: bool = False  # advantages pass through episode ends
@@ -50,8 +51,8 @@ class PatchConfig(TrainConfig):
     extendable: ClassVar[str] = "interactions"
     evaluation_episodes: ClassVar[int] = 1000
 
-    interactions: int = 1_000_000  # rounded down to whole iterations
-    accumulate: int = 1  # groups of lanes whose policy gradients are summed up one after the other, to save memory
+    interactions: Count = 1_000_000  # rounded down to whole iterations
+    accumulate: Count = 1  # groups of lanes whose policy gradients are summed up one after the other, to save memory
     collect: CollectConfig = field(default_factory=CollectConfig)
     tokenizer: TokenizerLearning = field(default_factory=TokenizerLearning)
     world_model: WorldModelConfig = field(default_factory=WorldModelConfig)
@@ -63,12 +64,8 @@ class PatchConfig(TrainConfig):
 
     def __post_init__(self) -> None:
         """Say in a sentence what cannot work, before anything is compiled."""
+        super().__post_init__()
         collect, imagine, blocks = self.collect, self.imagine, self.world_model.blocks
-        at_least_one(collect, "collect", "lanes", "steps", "replay_frames")
-        at_least_one(imagine, "imagine", "lanes", "steps")
-        at_least_one(self, "", "accumulate", "interactions")
-        if min(imagine.updates, imagine.burn_in, imagine.warm_up) < 0:
-            raise ValueError("imagine.updates, imagine.burn_in and imagine.warm_up must not be negative")
         if imagine.steps > blocks:
             raise ValueError(f"imagine.steps {imagine.steps} exceed world_model.blocks {blocks}, the model's context")
         if self.interactions < self.interactions_per_iteration:

@@ -5,21 +5,18 @@ from dataclasses import dataclass
 from jax import Array, lax, random
 
 from itc import replay
+from itc.settings import Count, NotNegative, Settings
 from itc.tokenizers import patches
 from itc.types import EnvSpec
 
 
 @dataclass(frozen=True)
-class TokenizerLearning:
+class TokenizerLearning(Settings):
     """The paper's codebook, and how many batches of windows it grows on in each iteration."""
 
-    codes: int = 4096
-    threshold: float = 0.75  # squared distance, with pixels in 0…1
-    updates: int = 25
-
-    def __post_init__(self) -> None:
-        if self.updates < 1:
-            raise ValueError(f"updates must be at least 1, got {self.updates}")
+    codes: Count = 4096
+    threshold: NotNegative = 0.75  # squared distance, with pixels in 0…1
+    updates: Count = 25
 
     def config(self, spec: EnvSpec) -> patches.PatchTokenizerConfig:
         patch = (*spec.patch, spec.frame_shape[2])

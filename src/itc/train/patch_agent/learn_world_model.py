@@ -10,28 +10,24 @@ import optax
 from jax import Array
 from jaxtyping import Bool, Float32, Int, Int32
 
+from itc.settings import Count, NotNegative, Positive, Settings
 from itc.train.optimise import begin_optimising, clipped_adam, follow_gradient
 from itc.world_models.gpt import UNKNOWN_CODE_BIAS, WorldModel
 from itc.world_models.losses import world_model_loss
 
 
 @dataclass(frozen=True)
-class WorldModelLearning:
+class WorldModelLearning(Settings):
     """The paper's optimiser and schedule, for Craftax-classic."""
 
-    updates: int = 500  # per iteration, each of several minibatches
-    minibatches: int = 3
-    sequences: int = 16  # in a minibatch
-    reward_coefficient: float = 1.0  # of the loss; 10 on MinAtar
-    done_coefficient: float = 1.0
-    learning_rate: float = 1e-3
-    max_gradient_norm: float = 0.5
-    adam_epsilon: float = 1e-5
-
-    def __post_init__(self) -> None:
-        for name in ("updates", "minibatches", "sequences"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+    updates: Count = 500  # per iteration, each of several minibatches
+    minibatches: Count = 3
+    sequences: Count = 16  # in a minibatch
+    reward_coefficient: NotNegative = 1.0  # of the loss; 10 on MinAtar
+    done_coefficient: NotNegative = 1.0
+    learning_rate: Positive = 1e-3
+    max_gradient_norm: Positive = 0.5
+    adam_epsilon: Positive = 1e-5
 
     def optimiser(self) -> optax.GradientTransformation:
         return clipped_adam(self.learning_rate, self.max_gradient_norm, self.adam_epsilon)

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from itc.policies.actor_critic_loss import ActorCriticConfig
 from itc.policies.lstm import LSTMPolicyConfig
+from itc.settings import Count, CountOrZero, Fraction, NotNegative, Positive, Settings
 from itc.tokenizers.vqvae import VQVAEConfig
-from itc.train.config import TrainConfig, at_least_one, divides, not_negative
+from itc.train.config import TrainConfig, divides
 from itc.world_models.pop import CONTEXT, POPConfig
 
 LEAST_PIECE = 3  # steps of an episode that the world model learns from
@@ -16,56 +17,49 @@ LEAST_DREAM = 4  # steps of an episode that a dream goes on from
 
 
 @dataclass(frozen=True)
-class CollectConfig:
+class CollectConfig(Settings):
     """Playing the real game, and remembering it."""
 
-    epochs: int = 500  # the game is played in the first so many epochs, and never again
-    steps: int = 200  # of each of them
-    temperature: float = 1.0
-    epsilon: float = 0.01  # how often any action is played
-    burn_in: int = 20  # frames of the running episode that the policy's memory sees before it goes on
-    replay_frames: int = 110_000  # a frame for each step, and one more for each episode
+    epochs: Count = 500  # the game is played in the first so many epochs, and never again
+    steps: Count = 200  # of each of them
+    temperature: Positive = 1.0
+    epsilon: Fraction = 0.01  # how often any action is played
+    burn_in: Count = 20  # frames of the running episode that the policy's memory sees before it goes on
+    replay_frames: Count = 110_000  # a frame for each step, and one more for each episode
 
     def __post_init__(self) -> None:
-        at_least_one(self, "collect", "epochs", "steps", "burn_in")
-        if not self.temperature > 0:
-            raise ValueError(f"collect.temperature must be greater than 0, got {self.temperature}")
-        if not 0 <= self.epsilon <= 1:
-            raise ValueError(f"collect.epsilon must be in [0, 1], got {self.epsilon}")
+        super().__post_init__()
         if self.replay_frames < 2 * self.steps:
             raise ValueError(
-                f"collect.replay_frames {self.replay_frames} must be at least twice collect.steps {self.steps}, what "
+                f"replay_frames {self.replay_frames} must be at least twice steps {self.steps}, what "
                 "one epoch can leave behind"
             )
 
 
 @dataclass(frozen=True)
-class TokenizerLearning:
+class TokenizerLearning(Settings):
     """The tokenizer, and how it learns."""
 
     vqvae: VQVAEConfig = field(default_factory=VQVAEConfig)
     perceptual_weights: tuple[str, ...] = ()  # files of VGG16's and of LPIPS' linear weights; none: pixels only
-    updates: int = 200  # per epoch
-    frames: int = 128  # of an update
-    after: int = 5  # epochs without learning
-    until: int | None = None  # the epoch after which it stays as it is; None: it learns to the end, as published
+    updates: Count = 200  # per epoch
+    frames: Count = 128  # of an update
+    after: CountOrZero = 5  # epochs without learning
+    until: Count | None = None  # the epoch after which it stays as it is; None: it learns to the end, as published
     # A code that no frame needed in so many updates moves to where one is missing. Not so in the published agents (0),
     # whose codebook can collapse to a few codes when there is little to see and little time.
-    revive_after: int = 0
-    learning_rate: float = 1e-4
-    weight_decay: float = 0.01
-    max_gradient_norm: float = 10.0
+    revive_after: CountOrZero = 0
+    learning_rate: Positive = 1e-4
+    weight_decay: NotNegative = 0.01
+    max_gradient_norm: Positive = 10.0
 
     def __post_init__(self) -> None:
-        at_least_one(self, "tokenizer", "updates", "frames")
-        not_negative(self, "tokenizer", "after", "revive_after")
+        super().__post_init__()
         if self.until is not None and self.until <= self.after:
-            raise ValueError(
-                f"tokenizer.until {self.until} leaves no epoch to learn in after tokenizer.after {self.after}"
-            )
+            raise ValueError(f"until {self.until} leaves no epoch to learn in after {self.after} without learning")
         if len(self.perceptual_weights) not in (0, 2):
             raise ValueError(
-                "tokenizer.perceptual_weights takes two files, VGG16's and the linear weights, got "
+                "perceptual_weights takes two files, VGG16's and the linear weights, got "
                 f"{len(self.perceptual_weights)}"
             )
         # Whole paths, so that a run can go on from another folder.
@@ -74,22 +68,16 @@ class TokenizerLearning:
 
 
 @dataclass(frozen=True)
-class WorldModelLearning:
+class WorldModelLearning(Settings):
     """How the world model learns."""
 
-    updates: int = 200
-    sequences: int = 32  # of an update
-    surprising: float = 0.3  # part of the sequences that are drawn by how much they surprised, rounded up
-    after: int = 25
-    learning_rate: float = 2e-4
-    weight_decay: float = 0.05
-    max_gradient_norm: float = 3.0
-
-    def __post_init__(self) -> None:
-        at_least_one(self, "world_model_learning", "updates", "sequences")
-        not_negative(self, "world_model_learning", "after")
-        if not 0 <= self.surprising <= 1:
-            raise ValueError(f"world_model_learning.surprising must be in [0, 1], got {self.surprising}")
+    updates: Count = 200
+    sequences: Count = 32  # of an update
+    surprising: Fraction = 0.3  # part of the sequences that are drawn by how much they surprised, rounded up
+    after: CountOrZero = 25
+    learning_rate: Positive = 2e-4
+    weight_decay: NotNegative = 0.05
+    max_gradient_norm: Positive = 3.0
 
     @property
     def surprising_sequences(self) -> int:
@@ -97,37 +85,27 @@ class WorldModelLearning:
 
 
 @dataclass(frozen=True)
-class ImagineConfig:
+class ImagineConfig(Settings):
     """Playing in dreams; each is followed by one policy update."""
 
-    updates: int = 80
-    lanes: int = 128
-    burn_in: int = 20  # real frames that the policy's memory sees before the dream starts
-    after: int = 50
-    curiosity: float = 1.0  # weight of the ensemble's disagreement in the reward
-
-    def __post_init__(self) -> None:
-        at_least_one(self, "imagine", "lanes", "burn_in")
-        not_negative(self, "imagine", "updates", "after")
+    updates: CountOrZero = 80
+    lanes: Count = 128
+    burn_in: Count = 20  # real frames that the policy's memory sees before the dream starts
+    after: CountOrZero = 50
+    curiosity: NotNegative = 1.0  # weight of the ensemble's disagreement in the reward
 
 
 @dataclass(frozen=True)
-class EvaluateConfig:
+class EvaluateConfig(Settings):
     """Playing by the rules of the benchmark, now and then."""
 
-    every: int = 20  # epochs; 0: never
-    episodes: int = 16  # more than eight: in whole rounds of eight
-    temperature: float = 0.5
-
-    def __post_init__(self) -> None:
-        at_least_one(self, "evaluate", "episodes")
-        not_negative(self, "evaluate", "every")
-        if not self.temperature > 0:
-            raise ValueError(f"evaluate.temperature must be greater than 0, got {self.temperature}")
+    every: CountOrZero = 20  # epochs; 0: never
+    episodes: Count = 16  # more than eight: in whole rounds of eight
+    temperature: Positive = 0.5
 
 
 @dataclass(frozen=True)
-class Compat:
+class Compat(Settings):
     """What the authors' code does otherwise; off unless asked for. (docs/atari.md says more of each.)"""
 
     late_ends: bool = False  # the end of an episode is learned one step late
@@ -149,7 +127,7 @@ class VQConfig(TrainConfig):
 
     env: str = "atari/pong"
     decoder: str = "paper-atari"
-    epochs: int = 600
+    epochs: Count = 600
     collect: CollectConfig = field(default_factory=CollectConfig)
     tokenizer: TokenizerLearning = field(default_factory=TokenizerLearning)
     world_model: POPConfig = field(default_factory=POPConfig)
@@ -162,7 +140,7 @@ class VQConfig(TrainConfig):
 
     def __post_init__(self) -> None:
         """Say in a sentence what cannot work together, before anything is compiled."""
-        at_least_one(self, "", "epochs")
+        super().__post_init__()
         tokenizer, learning, imagine = self.tokenizer, self.world_model_learning, self.imagine
         if not tokenizer.after <= learning.after <= imagine.after:
             raise ValueError(
