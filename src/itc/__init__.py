@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
-def load(run: "str | Path") -> "Run":
-    """A training run from its folder: its policy, its world model, its dreams. Needs the extra `train`."""
+def load(run: "str | Path", env: str | None = None) -> "Run":
+    """A training run from its folder: its policy, its world model, its dreams. Needs the extra `train`.
+
+    `env` names an environment of your own, `module:function`, that the run was made with. It is imported, so a folder
+    alone cannot ask for it.
+    """
     from itc.runs import load
 
-    return load(run)
+    return load(run, env)
 
 
 __all__ = [

@@ -8,7 +8,7 @@ from jax import Array
 
 from itc.decoding.config import PRESETS, DecodeConfig
 from itc.envs.base import Environment
-from itc.envs.registry import make
+from itc.envs.registry import allow, make
 from itc.envs.rollout import Player
 from itc.train import checkpoint
 from itc.train.agent import Agent
@@ -72,12 +72,17 @@ class Run:
             return self.agent.dream(self.state, self.world(decoder), self.config, key, lanes, steps)
 
 
-def load(path: str | Path) -> Run:
-    """Read a run folder at its newest good checkpoint."""
+def load(path: str | Path, env: str | None = None) -> Run:
+    """Read a run folder at its newest good checkpoint. Nothing in the folder is changed, or executed.
+
+    `env` names an environment of one's own, `module:function`, that may be imported if the run was made with it.
+    """
     folder = RunFolder(Path(path))
     config, preset, seed = folder.read_config()
-    env = make(config.env)
-    found = checkpoint.restore(folder.checkpoints, agent_of(config).shape_of_state(env, config))
+    if env is not None:
+        allow(env)
+    made = make(config.env)
+    found = checkpoint.restore(folder.checkpoints, agent_of(config).shape_of_state(made, config))
     if found is None:
         raise RunError(f"{folder.path} has no checkpoint yet")
-    return Run(folder.path, preset, seed, config, env, found.state)
+    return Run(folder.path, preset, seed, config, made, found.state)

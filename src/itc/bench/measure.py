@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from itc.train import run_folder
+from itc.train import files
 
 ROUNDS = 9  # at least this many interleaved pairs stand behind every ratio
 RESAMPLES = 2000  # of the bootstrap that gives a ratio's 95 % interval
@@ -107,4 +107,4 @@ def _significant(value: float) -> float:
 
 
 def write_json(records: Iterable[Record], path: Path) -> None:
-    run_folder.write_json(path, [asdict(record) for record in records])
+    files.write_json(path, [asdict(record) for record in records])

@@ -6,12 +6,14 @@ from typing import Annotated
 import tyro
 
 from itc.cli.measuring import measure_runs
+from itc.cli.running import OwnEnvironments
 
 
 def accuracy(
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional],
     transitions: int = 10_000,
     decoders: tuple[str, ...] = (),
+    own: OwnEnvironments = (),
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> None:
     """Predict single steps of new play with a run's world model, and decode the same predictions in every way.
@@ -31,10 +33,12 @@ def accuracy(
     # Every step needs a full context before it, and episodes may be short: play twice as much.
     measure_runs(
         "accuracy",
+        "accuracy",
         runs,
         decoders,
         json_file,
         {"transitions": transitions},
         steps=2 * transitions,
+        own=own,
         measure=lambda trial, chosen: measure_accuracy(trial, chosen, transitions),
     )

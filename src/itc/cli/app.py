@@ -7,6 +7,7 @@ from itc.cli.bench import bench
 from itc.cli.demo import demo
 from itc.cli.envs import envs
 from itc.cli.evaluate import evaluate
+from itc.cli.fsck import fsck
 from itc.cli.hallucinate import hallucinate
 from itc.cli.inspect import inspect
 from itc.cli.presets import presets
@@ -16,7 +17,21 @@ from itc.cli.sweep import sweep
 from itc.cli.world_model import world_model
 
 app = SubcommandApp()
-COMMANDS = (demo, presets, inspect, evaluate, accuracy, hallucinate, report, sweep, reproduce, world_model, envs, bench)
+COMMANDS = (
+    demo,
+    presets,
+    inspect,
+    fsck,
+    evaluate,
+    accuracy,
+    hallucinate,
+    report,
+    sweep,
+    reproduce,
+    world_model,
+    envs,
+    bench,
+)
 for command in COMMANDS:
     app.command(command)
 

@@ -41,12 +41,12 @@ def bench(
         name: What to measure.
         json: Also write the records to this file.
     """
-    from rich.console import Console
     from rich.table import Table
 
     from itc.bench.measure import write_json
+    from itc.cli.console import PlainConsole
 
-    console = Console()
+    console = PlainConsole()
     table = Table(title=f"itc bench {name}", title_justify="left")
     for heading in ("measured", "value", "interval", "target", "ok"):
         table.add_column(heading, justify="left" if heading == "measured" else "right")

@@ -9,7 +9,7 @@ from itc.decoding.api import decode
 from itc.decoding.config import PRESETS, DecodeConfig
 from itc.envs.walkers import WALKER, Transitions, Walkers
 from itc.evaluate.conservation import Conservation, conservation
-from itc.train.run_folder import write_json
+from itc.train.files import write_json
 from itc.types import Decoded
 
 # Beside the presets: other corners of the same formulation.
@@ -31,16 +31,16 @@ def demo(steps: int = 1000, seed: int = 0, picture: Path = Path("demo.png"), jso
         picture: Where to write the picture of one step.
         json: Also write the numbers to this file.
     """
-    from rich.console import Console
     from rich.progress import track
     from rich.table import Table
 
+    from itc.cli.console import PlainConsole
     from itc.extras import require
 
     require("matplotlib", extra="train", purpose="the picture of `itc demo`")
     if steps < 1:
         raise SystemExit(f"itc demo: steps must be at least 1, got {steps}")
-    console = Console()
+    console = PlainConsole()
     started = time.perf_counter()
     world = Walkers()
     with console.status("Listing every outcome of every step …"):

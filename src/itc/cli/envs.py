@@ -10,13 +10,13 @@ def envs(names: bool = False) -> None:
         names: Also list rewards and the names of actions, entities and achievements.
     """
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
+    from itc.cli.console import PlainConsole
     from itc.envs.registry import ENVIRONMENTS, make
     from itc.extras import MissingExtra
 
-    console = Console()
+    console = PlainConsole()
     table = Table(title="itc envs", title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
     for heading in ("environment", "frame", "values", "tokens", "patch", "actions", "steps"):
         table.add_column(heading, justify="left" if heading == "environment" else "right")
@@ -35,13 +35,13 @@ def envs(names: bool = False) -> None:
     for family, absent in groupby(missing, key=lambda name: name.split("/")[0]):
         first, *others = absent
         subject = f"{first} and {len(others)} more of {family} are" if others else f"{first} is"
-        console.print(f"{subject} not there: {missing[first]}", markup=False)
+        console.print(f"{subject} not there: {missing[first]}")
     if not names:
         console.print("`itc envs --names` adds rewards, actions, entities and achievements.")
         return
     for spec in specs:
         low, high = spec.reward_range
         scale = "" if spec.return_scale is None else f", 100 % = {spec.return_scale:g}"
-        console.print(f"[bold]{spec.name}[/bold]   reward {low:g} to {high:g}{scale}")
+        console.print(f"{spec.name}   reward {low:g} to {high:g}{scale}", style="bold")
         for heading in ("actions", "entities", "achievements"):
-            console.print(f"  {heading}: {', '.join(getattr(spec, heading)) or 'none'}", highlight=False)
+            console.print(f"  {heading}: {', '.join(getattr(spec, heading)) or 'none'}")

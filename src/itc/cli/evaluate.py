@@ -1,10 +1,12 @@
 """`itc evaluate RUN`: play what was learned."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import tyro
+
+from itc.cli.running import OwnEnvironments, reading
+from itc.settings import MOST
 
 VIDEO_STEPS = 500  # at most
 
@@ -14,6 +16,7 @@ def evaluate(
     episodes: int | None = None,
     seed: int = 1_000_000,
     video: bool = False,
+    own: OwnEnvironments = (),
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> None:
     """Play whole episodes with a run's policy in new worlds, and tell how it went, beside playing at random.
@@ -29,25 +32,24 @@ def evaluate(
     """
     from itc.compilation import keep_compiled
     from itc.runs import load
-    from itc.train.checkpoint import CheckpointError
-    from itc.train.run_folder import RunError, RunFolder, write_json
+    from itc.train.files import write_json
+    from itc.train.run_folder import RunFolder
 
-    if episodes is not None and episodes < 1:
-        sys.exit(f"itc evaluate: episodes must be at least 1, got {episodes}")
-    keep_compiled()
-    try:
+    with reading("evaluate", own):
+        for name, number, least in (("episodes", episodes, 1), ("seed", seed, 0)):
+            if number is not None and not least <= number <= MOST:
+                raise ValueError(f"{name} must be in [{least}, {MOST}], got {number}")
+        keep_compiled()
         loaded = load(run)
-    except (RunError, CheckpointError, OSError) as problem:
-        sys.exit(f"itc evaluate: {problem}")
-    if video:
-        print(f"An episode: {_film(loaded, seed)}")
-        return
-    numbers = measure(loaded, loaded.config.evaluation_episodes if episodes is None else episodes, seed)
-    for name, value in numbers.items():
-        print(f"{name}: {value}")
-    RunFolder(run).write_evaluation(numbers)
-    if json_file is not None:
-        write_json(json_file, numbers)
+        if video:
+            print(f"An episode: {_film(loaded, seed)}")
+            return
+        numbers = measure(loaded, loaded.config.evaluation_episodes if episodes is None else episodes, seed)
+        for name, value in numbers.items():
+            print(f"{name}: {value}")
+        RunFolder(run).write_evaluation(numbers)
+        if json_file is not None:
+            write_json(json_file, numbers)
 
 
 def measure(run, episodes: int, seed: int) -> dict:

@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 
 from itc.cli.measuring import measure_runs
+from itc.cli.running import OwnEnvironments
 
 LONGEST = 20  # steps, unless asked for more
 
@@ -15,6 +16,7 @@ def hallucinate(
     horizon: int | None = None,
     windows: int = 500,
     decoders: tuple[str, ...] = (),
+    own: OwnEnvironments = (),
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> None:
     """Dream on from frames of new play under the recorded actions, and follow the creatures through the dream.
@@ -33,12 +35,14 @@ def hallucinate(
     from itc.evaluate.truth import measure_hallucination
 
     measure_runs(
+        "hallucinate",
         "hallucination",
         runs,
         decoders,
         json_file,
         {"windows": windows} | ({} if horizon is None else {"horizon": horizon}),
         steps=windows * (horizon or LONGEST),
+        own=own,
         measure=lambda trial, chosen: measure_hallucination(
             trial, chosen, horizon or trial.longest_dream(LONGEST), windows
         ),

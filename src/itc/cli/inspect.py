@@ -1,29 +1,26 @@
 """`itc inspect RUN`: what a run is, and where it stands."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from itc.cli.running import OwnEnvironments, reading
 
-def inspect(run: Annotated[Path, tyro.conf.Positional]) -> None:
+
+def inspect(run: Annotated[Path, tyro.conf.Positional], own: OwnEnvironments = ()) -> None:
     """Print preset, iteration, interactions, device, versions and a digest of the whole training state.
 
     Args:
         run: Folder of a training run.
     """
-    import json
-
     from itc.runs import load
-    from itc.train.checkpoint import CheckpointError
-    from itc.train.run_folder import VERSIONS, RunError
+    from itc.train.run_folder import VERSIONS, RunFolder
     from itc.train.state import digest
 
-    try:
+    with reading("inspect", own):
         loaded = load(run)
-    except (RunError, CheckpointError, OSError) as problem:
-        sys.exit(f"itc inspect: {problem}")
+        versions = RunFolder(run).read_versions() or {"versions": f"not known, {VERSIONS} is not there"}
     iteration, part = int(loaded.state.iteration), int(loaded.state.part)
     inside = f", and {part} parts of the next" if part else ""
     print(f"preset: {loaded.preset}")
@@ -32,6 +29,6 @@ def inspect(run: Annotated[Path, tyro.conf.Positional]) -> None:
     print(f"seed: {loaded.seed}")
     print(f"iteration: {iteration} of {loaded.config.iterations}{inside}")
     print(f"interactions: {loaded.interactions}")
-    for name, version in json.loads((run / VERSIONS).read_text()).items():
+    for name, version in versions.items():
         print(f"{name}: {version}")
     print(f"digest: {digest(loaded.state)}")

@@ -1,10 +1,11 @@
 """What the measuring commands have in common: load, play, measure, show, write."""
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from itc.cli.running import reading
 
 if TYPE_CHECKING:
     from itc.decoding.config import DecodeConfig
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def measure_runs(
+    command: str,
     what: str,
     runs: tuple[Path, ...],
     decoders: tuple[str, ...],
@@ -21,20 +23,19 @@ def measure_runs(
     counts: Mapping[str, int],
     steps: int,
     measure: "Callable[[Trial, dict[str, DecodeConfig]], Iterable[Measure]]",
+    own: tuple[str, ...],
 ) -> None:
-    """Measure each run, print a table and leave the numbers in its folder; `counts` must all be at least 1."""
-    from rich.console import Console
-
+    """Measure each run, print a table, leave the numbers in its folder as `what`; `counts` must all be at least 1."""
+    from itc.cli.console import PlainConsole
     from itc.compilation import keep_compiled
     from itc.evaluate.records import MEASURES, write_measures
     from itc.evaluate.truth import DECODERS, named_decoders, prepare
     from itc.runs import load
-    from itc.train.checkpoint import CheckpointError
-    from itc.train.run_folder import RunError, write_json
+    from itc.train.files import write_json
 
-    console = Console()
+    console = PlainConsole()
     everything = []
-    try:
+    with reading(command, own):
         for name, count in counts.items():
             if count < 1:
                 raise ValueError(f"{name} must be at least 1, got {count}")
@@ -55,8 +56,6 @@ def measure_runs(
             everything += [{"run": str(path)} | asdict(one) for one in found]
             if json_file is not None:  # after each run, so that nothing is lost if the next one fails
                 write_json(json_file, everything)
-    except (RunError, CheckpointError, ValueError, OSError) as problem:
-        sys.exit(f"itc: {problem}")
 
 
 def with_own(chosen: "dict[str, DecodeConfig]", config: "TrainConfig") -> "dict[str, DecodeConfig]":

@@ -12,9 +12,9 @@ def presets(of: Annotated[str, tyro.conf.Positional] = "") -> None:
     Args:
         of: Only those whose names begin like this; all by default, Atari's 26 games in one.
     """
-    from rich.console import Console
     from rich.table import Table
 
+    from itc.cli.console import PlainConsole
     from itc.envs.atari import GAMES
     from itc.presets import PRESETS
 
@@ -34,7 +34,7 @@ def presets(of: Annotated[str, tyro.conf.Positional] = "") -> None:
         elif not name.startswith(of):
             continue
         table.add_row(shown, preset.config.decoder, preset.about, preset.hardware, published)
-    console = Console(width=None if sys.stdout.isatty() else 160)  # whole names where nobody can widen a window
+    console = PlainConsole(width=None if sys.stdout.isatty() else 160)  # whole names where nobody can widen a window
     console.print(table)
     if not of:
         console.print(f"GAME is one of {', '.join(GAMES)}.", soft_wrap=True)

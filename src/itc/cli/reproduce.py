@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from itc.cli.running import OwnEnvironments, reading
+
 if TYPE_CHECKING:
     from itc.evaluate.reproduce.recipe import Recipe
 
@@ -21,6 +23,7 @@ def reproduce(
     out: Path = Path("runs/here"),
     seeds: int | None = None,
     runs: tuple[Path, ...] = (),
+    own: OwnEnvironments = (),
 ) -> None:
     """Print the commands, seeds and needs of a table or figure of the paper, or run a smaller version of it.
 
@@ -32,8 +35,6 @@ def reproduce(
         runs: Put the numbers of these run folders beside the paper's, or draw the figure of them.
     """
     from itc.evaluate.reproduce import RECIPES
-    from itc.train.checkpoint import CheckpointError
-    from itc.train.run_folder import RunError
 
     if not what:
         for name, recipe in RECIPES.items():
@@ -45,17 +46,15 @@ def reproduce(
     if seeds is not None and seeds < 1:
         sys.exit(f"itc reproduce: seeds must be at least 1, got {seeds}")
     recipe = RECIPES[what]
-    try:
+    with reading("reproduce", own):
         if runs and recipe.instead_of_runs:
-            sys.exit(f"itc reproduce: {recipe.instead_of_runs}")
+            raise ValueError(recipe.instead_of_runs)
         if runs:
             _show(what, recipe, runs, out)
         elif here:
             _run(what, recipe, out, recipe.seeds_here if seeds is None else seeds)
         else:
             _tell(what, recipe)
-    except (RunError, CheckpointError, OSError) as problem:
-        sys.exit(f"itc reproduce: {problem}")
 
 
 def _tell(what: str, recipe: "Recipe") -> None:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import tyro
 
+from itc.cli.running import OwnEnvironments, reading
+
 
 def sweep(
     what: Annotated[str, tyro.conf.Positional],
@@ -16,6 +18,7 @@ def sweep(
     episodes: int | None = None,
     decoder: str = "conserving",
     transitions: int = 2000,
+    own: OwnEnvironments = (),
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> None:
     """Try every combination of settings.
@@ -41,26 +44,23 @@ def sweep(
     """
     from itc.evaluate.grid import as_fields, points, read_grid
     from itc.presets import find
-    from itc.train.checkpoint import CheckpointError
-    from itc.train.run_folder import RunError
 
     try:
-        for name, count in (("jobs", jobs), ("episodes", episodes), ("transitions", transitions)):
-            if count is not None and count < 1:
-                raise ValueError(f"{name} must be at least 1, got {count}")
-        wanted = points(read_grid(grid))
-        if train:
-            from itc.cli.sweep_training import sweep_training
+        with reading("sweep", own):
+            for name, count in (("jobs", jobs), ("episodes", episodes), ("transitions", transitions)):
+                if count is not None and count < 1:
+                    raise ValueError(f"{name} must be at least 1, got {count}")
+            wanted = points(read_grid(grid))
+            if train:
+                from itc.cli.sweep_training import sweep_training
 
-            find(what)
-            folder = out or Path("runs") / f"sweep-{what.replace('/', '-')}"
-            return sweep_training(what, wanted, folder, jobs, episodes, json_file)
-        from itc.cli.sweep_decoding import sweep_decoding
+                find(what)
+                folder = out or Path("runs") / f"sweep-{what.replace('/', '-')}"
+                return sweep_training(what, wanted, folder, jobs, episodes, json_file)
+            from itc.cli.sweep_decoding import sweep_decoding
 
-        if not Path(what).is_dir():
-            raise ValueError(f"{what} is no run folder; a preset takes --train")
-        sweep_decoding(Path(what), [as_fields(point) for point in wanted], decoder, transitions, out, json_file)
-    except (ValueError, RunError, CheckpointError) as problem:
-        sys.exit(f"itc sweep: {problem}")
+            if not Path(what).is_dir():
+                raise ValueError(f"{what} is no run folder; a preset takes --train")
+            sweep_decoding(Path(what), [as_fields(point) for point in wanted], decoder, transitions, out, json_file)
     except KeyboardInterrupt:
         sys.exit(f"itc sweep: stopped{'; the same command goes on' if train else ''}")

@@ -13,8 +13,7 @@ def sweep_decoding(
     path: Path, wanted: "list[Point]", base: str, transitions: int, picture: Path | None, json_file: Path | None
 ) -> None:
     """Measure single steps at every point, print the table, draw the map."""
-    from rich.console import Console
-
+    from itc.cli.console import PlainConsole
     from itc.cli.measuring import table
     from itc.compilation import keep_compiled
     from itc.evaluate.grid import name_of
@@ -23,7 +22,7 @@ def sweep_decoding(
     from itc.runs import load
     from itc.viewer.heat_maps import draw_heat_maps
 
-    console = Console()
+    console = PlainConsole()
     decoders = {name_of(point): decoder_of(named_decoders((base,))[base], point) for point in wanted}
     keep_compiled()
     run = load(path)

@@ -4,12 +4,13 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from itc.cli.train import Settings, read_arguments, settings
+from itc.cli.train import Asked, asked_for, read_arguments
 from itc.evaluate.grid import Point, name_of
 from itc.evaluate.side_by_side import Finished, Job, run_side_by_side, stopped_by_sigterm
 from itc.markdown import markdown
 from itc.train import checkpoint
-from itc.train.run_folder import EVALUATION, RunError, write_json
+from itc.train.files import write_json
+from itc.train.run_folder import EVALUATION, RunError
 
 ITC = (sys.executable, "-c", "from itc.cli import main; main()")
 
@@ -19,7 +20,7 @@ class Planned(NamedTuple):
 
     point: Point
     words: list[str]  # after `itc train`
-    asked: Settings  # what they ask for
+    asked: Asked  # what they ask for
 
 
 def sweep_training(
@@ -45,13 +46,13 @@ def plan(preset: str, wanted: list[Point], folder: Path) -> list[Planned]:
     for point in wanted:
         options = [word for name, value in point.items() for word in option(name, value)]
         words = [preset, "--run", str(folder / name_of(point)), *options]
-        planned.append(Planned(point, words, settings(read_arguments(words))))
+        planned.append(Planned(point, words, asked_for(read_arguments(words))))
     for one in planned:
         check_same(one.asked)
     return planned
 
 
-def check_same(asked: Settings) -> None:
+def check_same(asked: Asked) -> None:
     """Stop if the folder holds another run: its numbers would be told as those of this one."""
     run, config, preset, seed = asked
     if not checkpoint.names(run.checkpoints) and not (run.path / EVALUATION).is_file():
@@ -91,7 +92,7 @@ def _train_all(planned: list[Planned], folder: Path, jobs: int, episodes: int | 
 
 def _commands(one: Planned, episodes: int | None) -> list[list[str]]:
     played = episodes_of(one.asked, episodes)
-    evaluate = ["evaluate", str(one.asked.run.path), "--episodes", str(played)]
+    evaluate = ["evaluate", str(one.asked.run.path), "--episodes", str(played), "--env", one.asked.config.env]
     return [[*ITC, "train", *one.words], [*ITC, *evaluate]]
 
 
@@ -105,12 +106,12 @@ def option(name: str, value: str) -> tuple[str, ...]:
     return (f"--{name}", *value.split())
 
 
-def episodes_of(asked: Settings, episodes: int | None) -> int:
+def episodes_of(asked: Asked, episodes: int | None) -> int:
     """As many as asked for, or as the paper plays in this run's environment."""
     return asked.config.evaluation_episodes if episodes is None else episodes
 
 
-def is_done(asked: Settings, episodes: int | None) -> bool:
+def is_done(asked: Asked, episodes: int | None) -> bool:
     """Trained to the end and evaluated after that: somebody may have had a look at it half-way."""
     try:
         evaluation = asked.run.read_evaluation() or {}

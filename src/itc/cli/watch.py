@@ -8,10 +8,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from itc.cli.console import PlainConsole
+from itc.envs.registry import ENVIRONMENTS
 from itc.extras import require
+from itc.train import checkpoint
 from itc.train.checkpoint import Saved
 from itc.train.config import TrainConfig
 from itc.train.run_folder import RunFolder, flat
@@ -22,7 +24,7 @@ def screen(
     config: TrainConfig, preset: str, run: RunFolder, versions: dict[str, str], begun: int, deadline: float | None
 ) -> Generator["Screen"]:
     """A live view on a terminal, plain lines elsewhere; the deadline, if there is one, is of `time.monotonic`."""
-    console = Console()
+    console = PlainConsole()
     told = " · ".join(f"{name} {version}" for name, version in versions.items() if name != "device")
     console.print(f"{preset or 'run'} on {versions['device']} · {told}", soft_wrap=True)
     where = "starting" if begun == 0 else f"going on after iteration {begun}"
@@ -32,8 +34,13 @@ def screen(
         f"decoder {config.decoder}; everything goes to {run.path}",
         soft_wrap=True,
     )
-    columns = (TextColumn("{task.fields[name]}"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
-               TimeRemainingColumn())  # fmt: skip
+    columns = (
+        TextColumn("{task.fields[name]}", markup=False),
+        BarColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         yield Screen(console, progress, config, run, begun, deadline)
 
@@ -43,7 +50,7 @@ class Screen:
 
     def __init__(
         self,
-        console: Console,
+        console: PlainConsole,
         progress: Progress,
         config: TrainConfig,
         run: RunFolder,
@@ -78,12 +85,23 @@ class Screen:
         of = "" if self.deadline is not None else f"/{self.config.iterations}"
         self.console.print(f"{line['iteration']:4d}{of}  {' · '.join(said)}", soft_wrap=True)
 
+    def on_saving(self) -> None:
+        pass
+
     def on_save(self, saved: Saved) -> None:
         self.console.print(f"saved {saved.path.name}: {saved.megabytes:,.0f} MB in {saved.seconds:.1f} s")
 
-    def goodbye(self) -> None:
+    def goodbye(self, saved: bool) -> None:
+        """How to go on after a stop; the piece of work under way was saved, or else what came before it."""
         again = f"itc train --resume {shlex.quote(str(self.run.path))}"
-        self.console.print(f"Stopped and saved. `{again}` goes on.", soft_wrap=True)
+        if self.config.env not in ENVIRONMENTS:
+            again += f" --env {self.config.env}"
+        kept = "Stopped and saved." if saved else f"Stopped at once. {self._last_checkpoint()}"
+        self.console.print(f"{kept} `{again}` goes on.", soft_wrap=True)
+
+    def _last_checkpoint(self) -> str:
+        found = checkpoint.names(self.run.checkpoints)
+        return f"The last checkpoint is {found[-1]}." if found else "There was no checkpoint yet."
 
     def close(self) -> None:
         pass
@@ -101,10 +119,16 @@ class Screen:
                 self.console.print(f"{what}: {path}", soft_wrap=True)
 
 
-class _Quiet:
-    """Takes no interest in parts and saves."""
+class Quiet:
+    """Takes no interest in anything."""
 
     def on_part(self, phase: str, done: int, of: int, metrics: dict[str, float]) -> None:
+        pass
+
+    def on_iteration(self, line: dict[str, Any]) -> None:
+        pass
+
+    def on_saving(self) -> None:
         pass
 
     def on_save(self, saved: Saved) -> None:
@@ -114,7 +138,7 @@ class _Quiet:
         pass
 
 
-class TensorBoard(_Quiet):
+class TensorBoard(Quiet):
     """Tells TensorBoard."""
 
     def __init__(self, run: RunFolder, begun: int):
@@ -131,7 +155,7 @@ class TensorBoard(_Quiet):
         self.writer.close()
 
 
-class Tracker(_Quiet):
+class Tracker(Quiet):
     """Tells Weights & Biases or trackio, which have the same interface."""
 
     def __init__(self, run: RunFolder, service: str):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from itc.cli.running import reading
+
 if TYPE_CHECKING:
     from itc.policies.conv_gru import PolicyConfig
     from itc.runs import Run
@@ -39,23 +41,18 @@ def world_model(
     """
     from itc.cli.train import TrainArguments, start
     from itc.train.patch_agent.config import PatchConfig
-    from itc.train.run_folder import RunError, RunFolder
+    from itc.train.run_folder import RunFolder
 
-    for name, value in (("minutes", minutes), ("iterations", iterations)):
-        if value is not None and value <= 0:
-            sys.exit(f"itc world-model: {name} must be greater than 0, got {value}")
-    try:
+    with reading("world-model", (env,)):
         config = _config(env, preset, policy)
-    except (ValueError, RunError) as problem:
-        sys.exit(f"itc world-model: {problem}")
-    folder = run or Path("runs") / f"world-model-{env.replace('/', '-')}"
-    name = f"world model of {env}, {preset}"
-    patches = isinstance(config, PatchConfig)
-    if minutes is None:
-        minutes = MINUTES if patches else MINUTES_ON_ATARI
-    arguments = TrainArguments(
-        preset=name, run=folder, seed=seed, iterations=iterations, minutes=minutes, config=config
-    )
+        folder = run or Path("runs") / f"world-model-{env.replace('/', '-')}"
+        name = f"world model of {env}, {preset}"
+        patches = isinstance(config, PatchConfig)
+        if minutes is None:
+            minutes = MINUTES if patches else MINUTES_ON_ATARI
+        arguments = TrainArguments(
+            preset=name, run=folder, seed=seed, iterations=iterations, minutes=minutes, config=config
+        )
     trained = start(arguments, teacher=policy)
     # On Atari there are codes long before there is a world model.
     ready = trained.codes and (patches or "world_model/loss" in RunFolder(folder).read_metrics()[-1])
@@ -104,7 +101,7 @@ def _measure(run: "Run") -> None:
     from jax import random
 
     from itc.evaluate.one_step import one_step_accuracy
-    from itc.train.run_folder import write_json
+    from itc.train.files import write_json
     from itc.viewer.dreams import HELD_OUT
 
     accuracy = one_step_accuracy(run.env, run.world_model, run.state.codebook, random.key(run.seed + HELD_OUT))
@@ -120,7 +117,7 @@ def _measure_foresight(run: "Run") -> None:
     from jax import random
 
     from itc.evaluate.foresight import beats, foresight
-    from itc.train.run_folder import write_json
+    from itc.train.files import write_json
     from itc.viewer.dreams import HELD_OUT
 
     with run.config.precisely():

@@ -1,5 +1,6 @@
 """All environments, by name."""
 
+import re
 from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
@@ -56,13 +57,37 @@ ENVIRONMENTS: dict[str, Callable[[], Environment]] = {
 }
 
 
+_allowed: set[str] = set()  # environments of the user's own that this program may import
+
+
+def allow(*names: str) -> None:
+    """Let this program import environments of the user's own, each given as `module:function`.
+
+    Call it with what a person typed, never with what a file says: importing is executing, and a run folder may come
+    from anybody.
+    """
+    for name in names:
+        if name not in ENVIRONMENTS and not re.fullmatch(r"\w+(\.\w+)*:\w+", name):
+            known = ", ".join(ENVIRONMENTS)
+            raise ValueError(f"unknown environment {name!r}; known: {known}, or module:function for one of your own")
+    _allowed.update(names)
+
+
 @cache  # environments hold no state between calls, and sharing one shares what was compiled for it
 def make(name: str) -> Environment:
-    """The environment of this name, or the one that `module:function` returns."""
+    """The environment of this name, or the one that `module:function` returns, if that is allowed."""
     if name in ENVIRONMENTS:
         return ENVIRONMENTS[name]()
-    if ":" in name:
-        module, function = name.split(":", maxsplit=1)
-        return getattr(import_module(module), function)()
-    known = ", ".join(ENVIRONMENTS)
-    raise ValueError(f"unknown environment {name!r}; known: {known}, or module:function for one of your own")
+    if name not in _allowed:
+        raise ValueError(
+            f"{name!r:.100} is no environment of itc's. If it is your own, and you trust it, name it: --env {name} "
+            "in a command, itc.load(run, env=…) or itc.envs.registry.allow(…) in a program"
+        )
+    module, function = name.split(":")
+    try:
+        made = getattr(import_module(module), function)()
+    except (ImportError, AttributeError, TypeError) as problem:
+        raise ValueError(f"environment {name!r} cannot be made: {problem}") from problem
+    if not isinstance(made, Environment):
+        raise ValueError(f"environment {name!r} must be an itc.envs.base.Environment, got a {type(made).__name__}")
+    return made

@@ -1,6 +1,5 @@
 """Measured numbers, with an interval each, and the file they go to."""
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Int, Real, Shaped
 
-from itc.train.run_folder import write_json
+from itc.train.files import read_json, write_json
 
 MEASURES = "measures"  # folder of a run where its measurements are kept
 RESAMPLES = 1000  # of the bootstrap behind every interval
@@ -71,4 +70,12 @@ def write_measures(measures: Iterable[Measure], path: Path) -> None:
 
 
 def read_measures(path: Path) -> list[Measure]:
-    return [Measure(**record) for record in json.loads(path.read_text())]
+    """What `write_measures` wrote; a `ValueError` says what else there is."""
+    kinds = {"decoder": str, "measure": str, "value": int | float, "low": int | float, "high": int | float, "n": int}
+    measures = []
+    for record in read_json(path, list):
+        fits = isinstance(record, dict) and record.keys() == kinds.keys()
+        if not fits or not all(isinstance(record[name], kind) for name, kind in kinds.items()):
+            raise ValueError(f"{path} has a record that is no measure: {record!r:.100}")
+        measures.append(Measure(**record))
+    return measures

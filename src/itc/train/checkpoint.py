@@ -1,26 +1,46 @@
-"""Checkpoints: a state saved whole or not at all, checked when read, the last few kept."""
+"""Checkpoints: a state saved whole or not at all, checked when read, the last few kept.
+
+Reading changes nothing. A checkpoint that cannot be used is either damaged (it is not what was saved) or does not fit
+(it is whole, but of other settings or of another version); the errors say which, and why.
+"""
 
 import json
+import re
 import shutil
 import time
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import orbax.checkpoint as ocp
 
-from itc.train.state import digest, from_plain_arrays, plain_arrays
+import itc
+from itc.train.errors import TrainError
+from itc.train.files import free_name, read_json, replace_file
+from itc.train.state import Layout, check_memory, digest_of, from_plain_arrays, layout_of, plain_arrays
 
 KEEP = 2
+FORMAT = 1  # of the notes
+NAME = re.compile(r"\d{6,}-\d{4,}")  # iterations and parts done; nothing else in the folder is a checkpoint
 UNFINISHED = ".unfinished"  # at the end of a name: it may be half written
-DAMAGED = ".damaged"  # it was not what had been saved
+SET_ASIDE = ".set-aside"  # it could not be used, and training went on from an earlier one
 STATE, NOTES = "state", "notes.json"
 
 
-class CheckpointError(Exception):
+class CheckpointError(TrainError):
     """A checkpoint could not be written or read; the message says which, and what is left."""
+
+
+class Damaged(CheckpointError):
+    """It is not what was saved."""
+
+
+class Mismatch(CheckpointError):
+    """It is whole, but was saved by other settings or another version."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +55,11 @@ class Saved:
 class Restored(NamedTuple):
     state: Any
     notes: dict[str, Any]  # whatever was saved along with it
+    passed_over: tuple[str, ...] = ()  # names of newer checkpoints that could not be used
+
+
+def name_of(iteration: int, part: int) -> str:
+    return f"{iteration:06d}-{part:04d}"
 
 
 def save(folder: Path, name: str, state: Any, notes: dict[str, Any] | None = None) -> Saved:
@@ -49,9 +74,11 @@ def save(folder: Path, name: str, state: Any, notes: dict[str, Any] | None = Non
         for leftover in folder.glob(f"*{UNFINISHED}"):  # of a save that was killed
             shutil.rmtree(leftover)
         unfinished.mkdir(parents=True)
+        arrays, layout = plain_arrays(state), layout_of(state)
         with ocp.StandardCheckpointer() as checkpointer:
-            checkpointer.save(unfinished / STATE, plain_arrays(state))
-        (unfinished / NOTES).write_text(json.dumps({"digest": digest(state), **(notes or {})}) + "\n")
+            checkpointer.save(unfinished / STATE, arrays)
+        about = {"format": FORMAT, "itc": itc.__version__, "digest": digest_of(layout, arrays), "arrays": layout}
+        replace_file(unfinished / NOTES, json.dumps(about | (notes or {})) + "\n")
         shutil.rmtree(path, ignore_errors=True)
         unfinished.rename(path)
     except Exception as problem:  # a full disk reaches us as one of several kinds of error
@@ -59,51 +86,129 @@ def save(folder: Path, name: str, state: Any, notes: dict[str, Any] | None = Non
         left = names(folder)
         kept = f"the last good one is {folder / left[-1]}" if left else "there is no earlier one"
         raise CheckpointError(f"could not save {path} ({_first_line(problem)}); {kept}") from problem
-    for old in names(folder)[:-KEEP]:
-        shutil.rmtree(folder / old)
+    for old in [other for other in names(folder) if other != name][: 1 - KEEP]:
+        shutil.rmtree(folder / old, ignore_errors=True)
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     return Saved(path, time.perf_counter() - started, size / 1e6)
 
 
 def names(folder: Path) -> list[str]:
     """The checkpoints in a folder, oldest first."""
+    return sorted(_entries(folder, NAME), key=lambda name: [int(number) for number in name.split("-")])
+
+
+def unusable(folder: Path) -> list[str]:
+    """Checkpoints that an earlier process set aside."""
+    return sorted(_entries(folder, re.compile(NAME.pattern + re.escape(SET_ASIDE) + r".*")))
+
+
+def _entries(folder: Path, pattern: re.Pattern) -> list[str]:
     if not folder.is_dir():
         return []
-    found = (entry.name for entry in folder.iterdir() if entry.is_dir())
-    return sorted(name for name in found if not name.endswith((UNFINISHED, DAMAGED)))
+    return [entry.name for entry in folder.iterdir() if entry.is_dir() and pattern.fullmatch(entry.name)]
 
 
 def restore(folder: Path, like: Any) -> Restored | None:
-    """The newest checkpoint that is whole, or None if there never was one; `like` has its structure and shapes."""
-    found = names(folder)
-    for name in reversed(found):
+    """The newest checkpoint that is whole and fits, or None if there never was one; `like` has its structure.
+
+    Warns of each newer one that it passes over.
+    """
+    problems: dict[str, CheckpointError] = {}
+    for name in reversed(names(folder)):
         try:
-            return read(folder / name, like)
-        except CheckpointError as damaged:
-            warnings.warn(f"{damaged}; it is put aside as {name + DAMAGED}, the one before is tried", stacklevel=2)
-            (folder / name).rename(folder / (name + DAMAGED))
-    if found:
-        raise CheckpointError(f"none of the checkpoints in {folder} can be read: {', '.join(found)}")
+            found = read(folder / name, like)
+        except CheckpointError as problem:
+            problems[name] = problem
+            continue
+        for problem in problems.values():
+            warnings.warn(f"{problem}; {name} is used instead", stacklevel=2)
+        return found._replace(passed_over=tuple(problems))
+    if problems:
+        raise CheckpointError("; ".join(map(str, problems.values())))
+    if unusable(folder):
+        raise CheckpointError(f"all checkpoints in {folder} were set aside: {', '.join(unusable(folder))}")
     return None
 
 
+def set_aside(folder: Path, passed_over: Iterable[str]) -> None:
+    """Rename checkpoints that cannot be used: training goes on from an earlier one and will write these names."""
+    for name in passed_over:
+        (folder / name).rename(free_name(folder / (name + SET_ASIDE)))
+
+
 def read(path: Path, like: Any) -> Restored:
-    """Read one checkpoint, and make sure it is what was saved."""
+    """Read one checkpoint, and make sure it is what was saved and what is expected."""
+    notes = read_notes(path)
+    check_fits(path, notes, layout_of(like))
+    return Restored(from_plain_arrays(like, read_arrays(path, notes)), notes)
+
+
+def check_fits(path: Path, notes: dict[str, Any], expected: Layout) -> None:
+    """Stop if a checkpoint holds other arrays than these, and name the first."""
+    differences = _differences(notes["arrays"], expected)
+    if differences:
+        more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
+        version = (
+            "" if notes["itc"] == itc.__version__ else f" (written by itc {notes['itc']}, this is {itc.__version__})"
+        )
+        raise Mismatch(f"checkpoint {path} does not fit: {'; '.join(differences[:3])}{more}{version}")
+
+
+def read_notes(path: Path) -> dict[str, Any]:
+    """What is noted beside a checkpoint, checked."""
     try:
-        notes = json.loads((path / NOTES).read_text())
-        here = jax.sharding.SingleDeviceSharding(jax.devices()[0])  # wherever it was saved
-        shapes = [
-            jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=here)
-            for array in jax.eval_shape(plain_arrays, like)
-        ]
+        notes = read_json(path / NOTES, dict)
+    except (ValueError, OSError) as problem:
+        raise Damaged(f"checkpoint {path} is damaged ({_first_line(problem)})") from problem
+    if "digest" in notes and "format" not in notes:
+        raise Mismatch(f"checkpoint {path} was written by an older version of itc, which this one cannot read")
+    if notes.get("format") != FORMAT:
+        raise Damaged(f"checkpoint {path} is damaged ({NOTES} has format {notes.get('format')!r:.20}, not {FORMAT})")
+    kinds = {"itc": str, "digest": str, "arrays": list}
+    wrong = [name for name, kind in kinds.items() if not isinstance(notes.get(name), kind)]
+    if wrong or not all(_is_array(entry) for entry in notes["arrays"]):
+        raise Damaged(f"checkpoint {path} is damaged ({NOTES}: {', '.join(wrong) or 'arrays'} is not what was written)")
+    return notes
+
+
+def read_arrays(path: Path, notes: dict[str, Any]) -> list[Any]:
+    """The arrays of a checkpoint as they were saved, whatever they are for."""
+    here = jax.sharding.SingleDeviceSharding(jax.devices()[0])  # wherever it was saved
+    try:
+        check_memory(notes["arrays"])
+        shapes = [jax.ShapeDtypeStruct(shape, jnp.dtype(dtype), sharding=here) for _, shape, dtype in notes["arrays"]]
         with ocp.StandardCheckpointer() as checkpointer:
             arrays = checkpointer.restore((path / STATE).absolute(), shapes)
-        state = from_plain_arrays(like, arrays)
     except Exception as problem:
-        raise CheckpointError(f"checkpoint {path} is damaged ({_first_line(problem)})") from problem
-    if digest(state) != notes["digest"]:
-        raise CheckpointError(f"checkpoint {path} is damaged (its contents are not what was saved)")
-    return Restored(state, notes)
+        raise Damaged(f"checkpoint {path} is damaged ({_first_line(problem)})") from problem
+    if digest_of(notes["arrays"], arrays) != notes["digest"]:
+        raise Damaged(f"checkpoint {path} is damaged (its contents are not what was saved)")
+    return arrays
+
+
+def _differences(there: Layout, here: Layout) -> list[str]:
+    """How the arrays of a checkpoint differ from those expected."""
+    old, new = ({path: (list(shape), dtype) for path, shape, dtype in layout} for layout in (there, here))
+    found = [f"{path} is not known here" for path in old.keys() - new.keys()]
+    found += [f"{path} is missing there" for path in new.keys() - old.keys()]
+    found += [
+        f"{path} is {_described(old[path])} there and {_described(new[path])} here"
+        for path in new
+        if path in old and old[path] != new[path]
+    ]
+    return sorted(found)
+
+
+def _described(array: tuple[list[int], str]) -> str:
+    shape, dtype = array
+    return f"{dtype} {'×'.join(map(str, shape)) or 'number'}"
+
+
+def _is_array(entry: Any) -> bool:
+    match entry:
+        case [str(), list(shape), str()]:
+            return all(isinstance(size, int) and size >= 0 for size in shape)
+    return False
 
 
 def _first_line(problem: Exception) -> str:

@@ -5,4 +5,3 @@ from itc.train.patch_agent.config import PatchConfig
 from itc.train.vq_agent.config import VQConfig
 
 CONFIGS: dict[str, type[TrainConfig]] = {kind.agent: kind for kind in (PatchConfig, VQConfig)}
-DEFAULT = PatchConfig.agent  # of run folders from before there were several

@@ -2,6 +2,7 @@
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -16,10 +17,12 @@ from itc.train.agent import TrainState
 from itc.train.agents import agent_of
 from itc.train.collect import read
 from itc.train.config import TrainConfig
-from itc.train.run_folder import RunFolder
+from itc.train.errors import TrainError
+from itc.train.run_folder import CUT, RunFolder
+from itc.train.state import check_memory, layout_of
 
 
-class NotANumber(Exception):
+class NotANumber(TrainError):
     """A loss is not finite any more."""
 
 
@@ -30,6 +33,8 @@ class Watcher(Protocol):
     def on_part(self, phase: str, done: int, of: int, metrics: dict[str, float]) -> None: ...
 
     def on_iteration(self, line: dict[str, Any]) -> None: ...
+
+    def on_saving(self) -> None: ...
 
     def on_save(self, saved: checkpoint.Saved) -> None: ...
 
@@ -57,6 +62,19 @@ class _Iteration:
             self.sums[key] = self.sums.get(key, 0.0) + value
             self.counts[key] = self.counts.get(key, 0) + 1
 
+    @classmethod
+    def from_notes(cls, notes: dict[str, Any]) -> "_Iteration":
+        """As noted beside a checkpoint; what is not as it was written says so."""
+        so_far = notes.get("so_far", {name: {} for name in ("seconds", "sums", "counts")})
+        try:
+            parts = [so_far[name] for name in ("seconds", "sums", "counts")]
+            values = [value for part in parts for value in part.values()]
+            if all(isinstance(value, int | float) and math.isfinite(value) for value in values):
+                return cls(*parts)
+        except (TypeError, KeyError, AttributeError):
+            pass
+        raise checkpoint.Damaged(f"the notes of the checkpoint are damaged: so_far is {so_far!r:.80}")
+
     def line(self) -> dict[str, Any]:
         means = {name: total / self.counts[name] for name, total in self.sums.items()}
         return {**means, "seconds": {phase: round(seconds, 3) for phase, seconds in self.seconds.items()}}
@@ -65,9 +83,13 @@ class _Iteration:
 def begin_or_resume(run: RunFolder, env: Environment, config: TrainConfig, seed: int) -> tuple[Any, dict]:
     """The state of the newest good checkpoint, or a new one; and the notes beside it."""
     agent = agent_of(config)
-    found = checkpoint.restore(run.checkpoints, agent.shape_of_state(env, config))
+    shape = agent.shape_of_state(env, config)
+    check_memory(layout_of(shape))
+    found = checkpoint.restore(run.checkpoints, shape)
     if found is None:
         return agent.new_state(env, config, seed), {}
+    _Iteration.from_notes(found.notes)
+    checkpoint.set_aside(run.checkpoints, found.passed_over)
     return found.state, found.notes
 
 
@@ -83,14 +105,18 @@ def train(
 ) -> TrainState:
     """Go on until all iterations are done or somebody says stop; either way the state is saved."""
     agent = agent_of(config)
-    so_far = _Iteration(**notes["so_far"]) if "so_far" in notes else _Iteration({}, {}, {})
+    so_far = _Iteration.from_notes(notes)
     iteration, part = int(state.iteration), int(state.part)
-    run.forget_metrics_from(iteration)
+    cut = run.cut_metrics(iteration)
+    if cut.unreadable:
+        warnings.warn(f"{run.metrics}: lines {list(cut.unreadable)} cannot be read; they are in {CUT}", stacklevel=2)
     saved_at, saved_iteration, unsaved = time.monotonic(), iteration, False
 
     def save() -> None:
         nonlocal saved_at, saved_iteration, unsaved
-        name = f"{iteration:06d}-{part:04d}"
+        for watcher in watchers:
+            watcher.on_saving()
+        name = checkpoint.name_of(iteration, part)
         saved = checkpoint.save(run.checkpoints, name, state, {"so_far": so_far.__dict__})
         saved_at, saved_iteration, unsaved = time.monotonic(), iteration, False
         for watcher in watchers:
@@ -136,7 +162,7 @@ def _check(run: RunFolder, state: TrainState, phase: str, iteration: int, part: 
     wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
     if wrong:
         where = run.path / "not-a-number"
-        saved = checkpoint.save(where, f"{iteration:06d}-{part:04d}", jax.block_until_ready(state))
+        saved = checkpoint.save(where, checkpoint.name_of(iteration, part), jax.block_until_ready(state))
         raise NotANumber(
             f"{', '.join(wrong)} of phase {phase!r} became {metrics[wrong[0]]} in iteration {iteration + 1}, "
             f"part {part}; the state is in {saved.path}"

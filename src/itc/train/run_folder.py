@@ -1,25 +1,37 @@
-"""The folder of a run: what was asked for, with which versions, what came of it, and where it stands."""
+"""The folder of a run: what was asked for, with which versions, what came of it, and where it stands.
+
+A folder may come from anybody. Everything in it is data, checked when it is read; nothing in it is ever executed.
+"""
 
 import dataclasses
 import json
 import platform
-import types
-import typing
-from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import itc
+from itc.settings import from_json
 from itc.train.config import TrainConfig
-from itc.train.configs import CONFIGS, DEFAULT
+from itc.train.configs import CONFIGS
+from itc.train.errors import TrainError
+from itc.train.files import append_line, free_name, links_out_of, read_json, replace_file
 
 CONFIG, VERSIONS, METRICS, CHECKPOINTS = "config.json", "versions.json", "metrics.jsonl", "checkpoints"
+CUT = "metrics-cut.jsonl"  # lines of iterations that were done again, and lines that could not be read
 EVALUATION = "evaluation.json"  # what `itc evaluate` found last
 PACKAGES = ("itc", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "numpy", "craftax", "gymnax", "ale-py")
 
 
-class RunError(Exception):
+class RunError(TrainError):
     """A run folder cannot be used as asked; the message says why."""
+
+
+class Metrics(NamedTuple):
+    """What metrics.jsonl holds."""
+
+    lines: list[dict[str, Any]]  # one for each iteration
+    unreadable: dict[int, str]  # other lines, by their number in the file from 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +48,18 @@ class RunFolder:
     def metrics(self) -> Path:
         return self.path / METRICS
 
+    def has_config(self) -> bool:
+        return (self.path / CONFIG).is_file()
+
+    def check_links(self) -> None:
+        """Stop if something in the folder is a link to somewhere else: it would be read or written there."""
+        leading_out = links_out_of(self.path)
+        if leading_out:
+            raise RunError(f"{leading_out[0]} is a link that leads out of the run folder; put a copy in its place")
+
     def write_config(self, config: TrainConfig, preset: str, seed: int) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
+        self.check_links()
         resolved = {"preset": preset, "seed": seed, "agent": config.agent, "config": dataclasses.asdict(config)}
         replace_file(self.path / CONFIG, json.dumps(resolved, indent=1) + "\n")
         replace_file(self.path / VERSIONS, json.dumps(versions(), indent=1) + "\n")
@@ -47,16 +69,40 @@ class RunFolder:
         file = self.path / CONFIG
         if not file.is_file():
             raise RunError(f"{self.path} is not a run folder: it has no {CONFIG}")
+        self.check_links()
+        saved = _read(file)
         try:
-            saved = json.loads(file.read_text())
-            kind = CONFIGS[saved.get("agent", DEFAULT)]
-            return from_dict(kind, saved["config"]), saved["preset"], saved["seed"]
-        except (ValueError, KeyError, TypeError) as problem:
-            raise RunError(f"{file} cannot be read: {problem}") from problem
+            for name, kind in (("preset", str), ("seed", int), ("agent", str)):
+                if not isinstance(saved.get(name), kind):
+                    raise ValueError(f"{name} must be {kind.__name__}, got {saved.get(name)!r:.60}")
+            if saved["agent"] not in CONFIGS:
+                raise ValueError(f"agent must be one of {', '.join(CONFIGS)}, got {saved['agent']!r:.60}")
+            return from_json(CONFIGS[saved["agent"]], saved.get("config")), saved["preset"], saved["seed"]
+        except ValueError as problem:
+            raise RunError(f"{file}: {problem}{self._other_version()}") from problem
+
+    def read_versions(self) -> dict[str, str]:
+        """Of Python, the device and packages; empty if the file is not there."""
+        file = self.path / VERSIONS
+        if not file.is_file():
+            return {}
+        found = _read(file)
+        for name, version in found.items():
+            if not isinstance(version, str):
+                raise RunError(f"{file}: the version of {name} must be text, got {version!r:.60}")
+        return found
+
+    def _other_version(self) -> str:
+        """What to add to a complaint about settings, if another version wrote them."""
+        try:
+            there, here = self.read_versions().get("itc"), itc.__version__
+        except RunError:
+            return ""
+        return "" if there in (None, here) else f" (the run was made by itc {there}, this is {here})"
 
     def differences(self, config: TrainConfig, seed: int, preset: str | None = None) -> list[str]:
         """How the run in this folder was set up differently, if there is one; its preset's name counts if given."""
-        if not (self.path / CONFIG).is_file():
+        if not self.has_config():
             return []
         old, old_preset, old_seed = self.read_config()
         if old.agent != config.agent:
@@ -79,23 +125,38 @@ class RunFolder:
             )
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        if not self.metrics.is_file():
-            return []
-        found = []
-        for line in self.metrics.read_text().splitlines():
-            with suppress(json.JSONDecodeError):  # a line that was being written when the run was killed
-                found.append(json.loads(line))
-        return found
+        return self.check_metrics().lines
 
-    def forget_metrics_from(self, iteration: int) -> None:
-        """Drop lines of iterations that will be done again."""
-        kept = [line for line in self.read_metrics() if line["iteration"] <= iteration]
-        replace_file(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+    def check_metrics(self) -> Metrics:
+        """All lines; the last may be half written if the run was killed."""
+        lines: list[dict[str, Any]] = []
+        unreadable: dict[int, str] = {}
+        text = self.metrics.read_text(encoding="utf-8", errors="replace") if self.metrics.is_file() else ""
+        for number, line in enumerate(text.split("\n"), start=1):
+            if not line:
+                continue
+            try:
+                lines.append(_metrics_line(line))
+            except (ValueError, RecursionError):
+                unreadable[number] = line
+        return Metrics(lines, unreadable)
+
+    def cut_metrics(self, iteration: int) -> Metrics:
+        """Leave the iterations up to this one, which will be followed by others; what is cut is kept beside.
+
+        Returns what was cut.
+        """
+        lines, unreadable = self.check_metrics()
+        repeated = [line for line in lines if line["iteration"] > iteration]
+        if repeated or unreadable:
+            for text in [*map(json.dumps, repeated), *unreadable.values()]:
+                append_line(self.path / CUT, text)
+            kept = [line for line in lines if line["iteration"] <= iteration]
+            replace_file(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+        return Metrics(repeated, unreadable)
 
     def append_metrics(self, line: dict[str, Any]) -> None:
-        with self.metrics.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-            file.flush()
+        append_line(self.metrics, json.dumps(line))
 
     def write_evaluation(self, numbers: dict[str, Any]) -> None:
         replace_file(self.path / EVALUATION, json.dumps(numbers, indent=1) + "\n")
@@ -103,25 +164,35 @@ class RunFolder:
     def read_evaluation(self) -> dict[str, Any] | None:
         """What `itc evaluate` found last; None if nobody has asked yet."""
         file = self.path / EVALUATION
-        if not file.is_file():
+        return _read(file) if file.is_file() else None
+
+    def start_over(self) -> Path | None:
+        """Move what an earlier run left in this folder to a folder inside; None if there is nothing."""
+        found = [path for name in (CHECKPOINTS, METRICS, CUT, EVALUATION) if (path := self.path / name).exists()]
+        if not found:
             return None
-        try:
-            return dict(json.loads(file.read_text()))
-        except (ValueError, TypeError) as problem:
-            raise RunError(f"{file} cannot be read: {problem}") from problem
+        aside = free_name(self.path / "earlier")
+        aside.mkdir()
+        for path in found:
+            path.rename(aside / path.name)
+        return aside
 
 
-def replace_file(file: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    unfinished = file.with_name(file.name + ".unfinished")
-    unfinished.write_text(text)
-    unfinished.replace(file)
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return read_json(file, dict)
+    except ValueError as problem:
+        raise RunError(str(problem)) from problem
 
 
-def write_json(file: Path, value: Any) -> None:
-    """Write numbers to a file somebody asked for, making its folder."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(file, json.dumps(value, indent=1) + "\n")
+def _metrics_line(text: str) -> dict[str, Any]:
+    line = json.loads(text)
+    if not isinstance(line, dict):
+        raise ValueError("not an object")
+    for name in ("iteration", "interactions"):
+        if not isinstance(line.get(name), int) or isinstance(line[name], bool) or line[name] < 0:
+            raise ValueError(f"{name} must be a whole number")
+    return line
 
 
 def versions() -> dict[str, str]:
@@ -144,20 +215,3 @@ def flat(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     for name, value in nested.items():
         items |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
     return items
-
-
-def from_dict(kind: type, values: dict[str, Any]) -> Any:
-    """A dataclass of dataclasses from what `dataclasses.asdict` and JSON made of it."""
-    hints = typing.get_type_hints(kind)
-    unknown = set(values) - set(hints)
-    if unknown:
-        raise RunError(f"unknown setting {sorted(unknown)[0]!r} of {kind.__name__}")
-    return kind(**{name: _value(hints[name], value) for name, value in values.items()})
-
-
-def _value(hint: Any, value: Any) -> Any:
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return from_dict(hint, value)
-    options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    is_tuple = any(typing.get_origin(option) is tuple for option in options)
-    return tuple(value) if is_tuple and value is not None else value

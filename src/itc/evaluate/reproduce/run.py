@@ -20,7 +20,7 @@ def run_in_order(itc: Sequence[str], steps: Sequence[Step], tell: Callable[[str]
         if not _succeeds([*itc, *step.words]):
             return step
         if step.writes is not None:  # only now: what the step writes may be there before it is complete
-            _note(step.writes).write_text(_command(step))
+            _note(step.writes).write_text(_command(step), encoding="utf-8")
     return None
 
 
@@ -28,7 +28,7 @@ def _is_done(step: Step) -> bool:
     """Its result is there, and the note beside it says that it came of this very command."""
     if step.writes is None or not step.writes.exists() or not _note(step.writes).exists():
         return False
-    return _note(step.writes).read_text() == _command(step)
+    return _note(step.writes).read_text(encoding="utf-8") == _command(step)
 
 
 def _note(result: Path) -> Path:

@@ -1,6 +1,5 @@
 """What a report needs to know of a run, from the files in its folder."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from itc.evaluate.metrics import Line, is_number, lines_of
 from itc.evaluate.records import MEASURES, read_measures
 from itc.evaluate.statistics import Estimate
 from itc.train import checkpoint
-from itc.train.run_folder import VERSIONS, RunError, RunFolder
+from itc.train.run_folder import RunError, RunFolder
 
 # What is shown of an evaluation: numbers, and one list and one dictionary of them.
 EVALUATED = dict.fromkeys(
@@ -51,20 +50,12 @@ def read_run(path: Path) -> ReadRun:
         preset=str(preset),
         seed=int(seed),
         config=config,
-        versions=_versions(path / VERSIONS),
+        versions=folder.read_versions(),
         metrics=lines_of(folder),
         evaluation=_evaluation(folder),
         accuracy=_measures(path / MEASURES / "accuracy.json"),
         hallucination=_measures(path / MEASURES / "hallucination.json"),
     )
-
-
-def _versions(file: Path) -> dict[str, Any]:
-    """Empty if there is no such file."""
-    try:
-        return dict(json.loads(file.read_text())) if file.is_file() else {}
-    except (ValueError, TypeError) as problem:
-        raise RunError(f"{file} cannot be read: {problem}") from problem
 
 
 def _evaluation(folder: RunFolder) -> dict[str, Any]:
@@ -88,14 +79,7 @@ def _measures(file: Path) -> Measures:
     try:
         measures = read_measures(file)
     except ValueError as problem:
-        raise RunError(f"{file} cannot be read: {problem}") from problem
-    except TypeError as problem:
-        raise RunError(f"{file} has a record that is no measure: {problem}") from problem
-    found = {}
-    for one in measures:
-        estimate = Estimate(one.value, one.low, one.high)
-        if not all(isinstance(part, int | float) for part in estimate):
-            raise RunError(f"{file} has a record that is no measure: {one}")
-        if all(map(is_number, estimate)):  # what is not finite cannot be shown
-            found[one.decoder, one.measure] = estimate
-    return found
+        raise RunError(str(problem)) from problem
+    estimates = {(one.decoder, one.measure): Estimate(one.value, one.low, one.high) for one in measures}
+    # What is not finite cannot be shown.
+    return {which: estimate for which, estimate in estimates.items() if all(map(is_number, estimate))}

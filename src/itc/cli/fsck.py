@@ -1,0 +1,40 @@
+"""`itc fsck RUN`: is everything in a run folder what was written?"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from itc.cli.running import OwnEnvironments, reading
+
+
+def fsck(run: Annotated[Path, tyro.conf.Positional], repair: bool = False, own: OwnEnvironments = ()) -> None:
+    """Verify config, metrics, measurements and every checkpoint of a run; exits with 1 if something is wrong.
+
+    Args:
+        run: Folder of a training run.
+        repair: Set damaged checkpoints and unreadable lines of metrics aside, and remove unfinished checkpoints.
+    """
+    from contextlib import nullcontext
+
+    from itc.train.fsck import check_run
+    from itc.train.lock import locked
+
+    wrong = 0
+    with reading("fsck", own):
+        if not run.is_dir():
+            raise ValueError(f"{run} is not a folder")
+        with locked(run) if repair else nullcontext():
+            for what, problem, note, mend in list(check_run(run)):
+                if not problem:
+                    print(f"good   {what}{f': {note}' if note else ''}")
+                elif repair and mend is not None:
+                    print(f"FIXED  {what}: {problem}; {mend()}")
+                else:
+                    wrong += 1
+                    print(f"WRONG  {what}: {problem}")
+    if wrong:
+        hint = "" if repair else "; --repair sets aside what can be set aside"
+        sys.exit(f"itc fsck: {wrong} {'things are' if wrong > 1 else 'thing is'} wrong in {run}{hint}")
+    print("All of it is good.")

@@ -1,0 +1,31 @@
+"""What commands that look at runs have in common: whose code they may import, and sentences instead of tracebacks."""
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Annotated
+
+import tyro
+
+OwnEnvironments = Annotated[
+    tuple[str, ...],
+    tyro.conf.arg(
+        name="env",
+        metavar="MODULE:FUNCTION",
+        help="Environments of your own that the runs were made with. They are imported, so they must be given here: "
+        "what a run folder names is never executed.",
+    ),
+]
+
+
+@contextmanager
+def reading(command: str, own: tuple[str, ...] = ()) -> Generator[None]:
+    """Inside, environments of the user's own may be imported, and mistakes and damage end the command in a sentence."""
+    from itc.envs.registry import allow
+    from itc.train.errors import TrainError
+
+    try:
+        allow(*own)
+        yield
+    except (TrainError, ValueError, OSError) as problem:
+        sys.exit(f"itc {command}: {problem}")

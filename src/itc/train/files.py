@@ -1,0 +1,65 @@
+"""Files of a run: written whole or not at all, and read as data that anybody may have made."""
+
+import json
+import os
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+
+def replace_file(file: Path, text: str) -> None:
+    """Write a file whole or not at all, whoever else writes it at the same time."""
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}.unfinished")
+    try:
+        with unfinished.open("x", encoding="utf-8") as stream:  # "x": never through a link that somebody planted
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        unfinished.replace(file)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise
+
+
+def write_json(file: Path, value: Any) -> None:
+    """Write numbers to a file somebody asked for, making its folder."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(file, json.dumps(value, indent=1) + "\n")
+
+
+def append_line(file: Path, text: str) -> None:
+    """Add a line; not through a link."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    with os.fdopen(descriptor, "a", encoding="utf-8") as stream:
+        stream.write(text + "\n")
+
+
+def read_json(file: Path, kind: type) -> Any:
+    """What a JSON file holds, if it is of this kind; a `ValueError` says what is wrong with it."""
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as problem:  # also: bytes that are no text
+        raise ValueError(f"{file} cannot be read: {problem}") from problem
+    if not isinstance(value, kind):
+        raise ValueError(f"{file} must hold a {kind.__name__}, got {value!r:.60}")
+    return value
+
+
+def links_out_of(folder: Path) -> list[Path]:
+    """Symbolic links inside a folder that lead out of it: writing through one would change somebody's file."""
+    inside = folder.resolve()
+    found = []
+    for parent, folders, files in os.walk(folder):
+        for name in folders + files:
+            path = Path(parent) / name
+            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+                found.append(path)
+    return found
+
+
+def free_name(path: Path) -> Path:
+    """This path, or with a number behind it if something is there already: nothing is ever overwritten."""
+    candidates = (path.with_name(f"{path.name}-{number}") for number in count(2))
+    return path if not path.exists() else next(other for other in candidates if not other.exists())

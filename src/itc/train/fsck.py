@@ -1,0 +1,109 @@
+"""Is everything in a run folder what was written? Looks at all of it and changes nothing, unless told to repair."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from itc.envs.registry import make
+from itc.train import checkpoint
+from itc.train.agents import agent_of
+from itc.train.errors import TrainError
+from itc.train.files import read_json
+from itc.train.run_folder import CONFIG, CUT, EVALUATION, METRICS, VERSIONS, RunFolder
+from itc.train.state import Layout, layout_of
+
+
+class Finding(NamedTuple):
+    """What was found out about one thing in the folder."""
+
+    what: str
+    problem: str = ""  # empty: it is good
+    note: str = ""
+    repair: Callable[[], str] | None = None  # does something about the problem, and says what
+
+
+def check_run(path: Path) -> Iterator[Finding]:
+    """Everything that a run folder holds, one after the other."""
+    run = RunFolder(path)
+    yield _tried("links", run.check_links, "none leads out of the folder")
+    yield _tried(CONFIG, run.read_config)
+    yield _tried(VERSIONS, run.read_versions, "" if (path / VERSIONS).is_file() else "not there")
+    yield _metrics(run)
+    if (path / EVALUATION).is_file():
+        yield _tried(EVALUATION, run.read_evaluation)
+    for file in sorted((path / "measures").glob("*.json")):
+        yield _tried(f"measures/{file.name}", lambda file=file: read_json(file, list))
+    yield from _checkpoints(run)
+
+
+def _tried(what: str, read: Callable[[], object], note: str = "") -> Finding:
+    try:
+        read()
+    except (TrainError, ValueError, OSError) as problem:
+        return Finding(what, str(problem))
+    return Finding(what, note=note)
+
+
+def _metrics(run: RunFolder) -> Finding:
+    try:
+        lines, unreadable = run.check_metrics()
+    except OSError as problem:
+        return Finding(METRICS, str(problem))
+    if not unreadable:
+        return Finding(METRICS, note=f"{len(lines)} iterations")
+
+    def repair() -> str:
+        run.cut_metrics(max((line["iteration"] for line in lines), default=0))
+        return f"moved to {CUT}"
+
+    return Finding(METRICS, f"lines that cannot be read: {', '.join(map(str, unreadable))}", repair=repair)
+
+
+def _checkpoints(run: RunFolder) -> Iterator[Finding]:
+    folder, expected = run.checkpoints, _expected_layout(run)
+    names = checkpoint.names(folder)
+    if not names:
+        yield Finding("checkpoints", note="none")
+    for name in names:
+        yield _checkpoint(folder, name, expected)
+    for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
+        what = f"checkpoints/{entry.name}"
+        if entry.name.endswith(checkpoint.UNFINISHED):
+            yield Finding(what, "left by a save that was killed", repair=lambda entry=entry: _remove(entry))
+        elif entry.name in checkpoint.unusable(folder):
+            yield Finding(what, note="set aside earlier, not used")
+        elif entry.name not in names:
+            yield Finding(what, note="no checkpoint of training, not used")
+
+
+def _checkpoint(folder: Path, name: str, expected: Layout | None) -> Finding:
+    what = f"checkpoints/{name}"
+
+    def repair() -> str:
+        checkpoint.set_aside(folder, [name])
+        return "set aside"
+
+    try:
+        notes = checkpoint.read_notes(folder / name)
+        checkpoint.read_arrays(folder / name, notes)
+        if expected is not None:
+            checkpoint.check_fits(folder / name, notes, expected)
+    except checkpoint.CheckpointError as problem:
+        return Finding(what, str(problem), repair=repair)
+    compared = "" if expected is not None else ", not compared with the settings"
+    return Finding(what, note=f"as it was saved, by itc {notes['itc']}{compared}")
+
+
+def _expected_layout(run: RunFolder) -> Layout | None:
+    """What checkpoints of this run hold; None where that cannot be known."""
+    try:
+        config, _, _ = run.read_config()
+        return layout_of(agent_of(config).shape_of_state(make(config.env), config))
+    except (TrainError, ValueError, OSError):
+        return None
+
+
+def _remove(entry: Path) -> str:
+    shutil.rmtree(entry)
+    return "removed"

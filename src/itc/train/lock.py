@@ -1,0 +1,56 @@
+"""One process at a time writes to a run folder."""
+
+import json
+import os
+import platform
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from itc.train.errors import TrainError
+
+LOCK = "lock"
+
+
+class InUse(TrainError):
+    """Another process is training in this folder; the message says which."""
+
+
+@contextmanager
+def locked(folder: Path) -> Generator[None]:
+    """Hold a run folder. The system lets go of it when the process ends, however it ends.
+
+    So a lock that can be taken although its file names a process is stale: that process was killed.
+    """
+    import fcntl
+
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    with os.fdopen(descriptor, "r+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InUse(f"{folder} is in use by {holder(folder)}; wait for it, or use another --run") from None
+        _write(file, {"process": os.getpid(), "host": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M:%S")})
+        try:
+            yield
+        finally:
+            _write(file, None)
+
+
+def holder(folder: Path) -> str:
+    """Who says to hold a folder; nobody may, any more."""
+    try:
+        said = json.loads((folder / LOCK).read_text(encoding="utf-8")[:1000])
+        return f"process {int(said['process'])} on {said['host']!s:.60} since {said['since']!s:.20}"
+    except (ValueError, KeyError, TypeError, OSError):
+        return "another process"
+
+
+def _write(file, said: dict | None) -> None:
+    file.seek(0)
+    file.truncate()
+    if said is not None:
+        file.write(json.dumps(said))
+    file.flush()
