@@ -2,6 +2,7 @@
 
 import math
 import types
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from numbers import Integral, Real
@@ -43,11 +44,7 @@ class Settings:
     """A dataclass whose values have the types and ranges that its fields state. Numbers are finite."""
 
     def __post_init__(self) -> None:
-        for name, hint in hints_of(type(self)).items():
-            value = getattr(self, name)
-            expected = _expected(hint, value)
-            if expected is not None:
-                raise ValueError(f"{name} must be {expected}, got {value!r:.80}")
+        _check(type(self), vars(self))
 
 
 @cache
@@ -73,6 +70,7 @@ def from_json(kind: type, values: Any, where: str = "") -> Any:
             raise ValueError(f"the setting {where}{name} is missing")
     given = {name: _from_json(hint, values[name], f"{where}{name}.") for name, hint in hints.items()}
     try:
+        _check(kind, given)
         return kind(**given)
     except ValueError as problem:
         raise ValueError(f"{where}{problem}") from problem
@@ -81,7 +79,21 @@ def from_json(kind: type, values: Any, where: str = "") -> Any:
 def _from_json(hint: Any, value: Any, where: str) -> Any:
     if isinstance(hint, type) and is_dataclass(hint):
         return from_json(hint, value, where)
-    return tuple(value) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return tuple(value)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if whole and _is_float(hint) and _is_finite(value) else value
+
+
+def _is_float(hint: Any) -> bool:
+    return hint is float or any(_is_float(part) for part in get_args(hint))
+
+
+def _check(kind: type, values: Mapping[str, Any]) -> None:
+    for name, hint in hints_of(kind).items():
+        expected = _expected(hint, values[name])
+        if expected is not None:
+            raise ValueError(f"{name} must be {expected}, got {values[name]!r:.80}")
 
 
 def _expected(hint: Any, value: Any) -> str | None:
@@ -117,8 +129,15 @@ def _expected_single(hint: Any, value: Any) -> str | None:
             return "a whole number"
         return None if abs(int(value)) <= MOST else f"a number of at most {MOST:,}"
     if hint is float:
-        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, Real) or not _is_finite(value):
             return "a finite number"
         return None
     names = {bool: "true or false", str: "text", type(None): "nothing"}
     return None if not isinstance(hint, type) or isinstance(value, hint) else names.get(hint, hint.__name__)
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond any float
+        return False

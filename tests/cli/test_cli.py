@@ -1,23 +1,13 @@
-"""The command line as people run it."""
+"""The command line as people run it, and as they mistype it."""
 
+import os
 import subprocess
 import sys
 
 import pytest
+from command import ITC, assert_refused, program, run
 
-ITC = [sys.executable, "-c", "from itc.cli import main; main()"]
-
-
-def run(*arguments: str, timeout: float = 300, **keywords):
-    return subprocess.run([*ITC, *arguments], capture_output=True, text=True, timeout=timeout, **keywords)
-
-
-def assert_refused(arguments, words):
-    """The command fails with these words, and not with a traceback."""
-    finished = run(*arguments)
-    assert finished.returncode != 0
-    assert words in finished.stdout + finished.stderr
-    assert "Traceback" not in finished.stderr
+from itc.cli.app import COMMANDS
 
 
 def test_demo_prints_every_decoder_and_draws(tmp_path):
@@ -39,10 +29,10 @@ def test_mistakes_are_answered_with_a_word(arguments, words):
 
 
 def test_help_names_the_commands():
-    finished = run("--help")
+    finished = program("--help")
     assert finished.returncode == 0
-    assert "demo" in finished.stdout
-    assert "bench" in finished.stdout
+    for command in COMMANDS:
+        assert command.__name__.replace("_", "-") in finished.stdout
 
 
 def test_a_missing_extra_is_named():
@@ -61,3 +51,25 @@ def test_the_core_needs_no_extra():
     )
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert finished.returncode == 0, finished.stderr
+
+
+ASCII = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+
+
+def test_an_old_locale_a_closed_pipe_and_a_full_disk_are_no_tracebacks():
+    """`itc reproduce` prints a long text with signs beyond ASCII."""
+    command = [*ITC, "reproduce", "craftax-classic"]
+    old = subprocess.run(command, capture_output=True, env=ASCII, timeout=60)
+    assert old.returncode == 0, old.stderr
+    closed = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    closed.stdout.close()  # before it has said anything
+    with open("/dev/full", "w") as full:
+        overfull = subprocess.Popen(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        _, said = overfull.communicate(timeout=60)
+    assert "No space left on device" in said
+    assert overfull.returncode == 1
+    assert closed.wait(60) == 0
+    for stderr in (old.stderr.decode(), closed.stderr.read().decode(), said):
+        assert "Traceback" not in stderr
+        assert "Exception ignored" not in stderr
+    closed.stderr.close()

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from test_cli import ITC, assert_refused, run
+from command import ITC, assert_refused, run
 from test_train import TINY
 
 from itc.cli.sweep_training import episodes_of, is_done, option, plan, table

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import pytest
-from test_cli import ITC, assert_refused, run
+from command import ITC, assert_refused, run
 
 # The smallest agent that goes through every phase.
 TINY = """

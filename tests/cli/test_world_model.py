@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from test_cli import assert_refused, run
+from command import assert_refused, run
 
 
 @pytest.mark.slow

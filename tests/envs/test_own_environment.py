@@ -6,7 +6,7 @@ from pathlib import Path
 
 import smoke
 
-from itc.envs.registry import make
+from itc.envs.registry import allow, make
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,6 +21,7 @@ def test_the_example_runs():
 
 def test_it_is_found_by_name_and_holds_what_every_environment_must(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    allow("own_environment:coins")
     env = make("own_environment:coins")
     played = smoke.play(env)
     smoke.check(played)

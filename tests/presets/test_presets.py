@@ -7,9 +7,9 @@ import pytest
 from itc.decoding.config import PRESETS as DECODERS
 from itc.envs.registry import make
 from itc.presets import PRESETS, find
+from itc.settings import from_json
 from itc.train.agents import agent_of
 from itc.train.patch_agent.config import CollectConfig, ImagineConfig, PatchConfig
-from itc.train.run_folder import from_dict
 from itc.world_models.gpt import WorldModelConfig
 
 
@@ -85,7 +85,7 @@ def test_variants_of_atari_differ_in_what_their_names_say():
 
 def test_a_config_survives_json():
     config = find("minatar/breakout/quick").config
-    assert from_dict(PatchConfig, dataclasses.asdict(config)) == config
+    assert from_json(PatchConfig, dataclasses.asdict(config)) == config
 
 
 @pytest.mark.parametrize(("changes", "words"), [

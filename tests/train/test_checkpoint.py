@@ -1,5 +1,6 @@
-"""What is saved comes back, or is not there at all."""
+"""What is saved comes back, or is not there at all; reading changes nothing."""
 
+import json
 import resource
 import signal
 
@@ -10,20 +11,31 @@ import pytest
 from jax import random
 
 from itc.train import checkpoint
-from itc.train.state import digest
+from itc.train.checkpoint import CheckpointError, Damaged, Mismatch
+from itc.train.state import check_memory, digest, layout_of
 
 STATE = {"key": random.key(3), "weights": jnp.arange(5.0), "empty": jnp.zeros((4, 0)), "count": jnp.int32(7)}
 SHAPE = jax.eval_shape(lambda: STATE)
+FIRST, SECOND, THIRD = (checkpoint.name_of(number, 0) for number in (1, 2, 3))
+
+
+def counted(number):
+    return STATE | {"count": jnp.int32(number)}
+
+
+def files_in(folder):
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def test_a_state_comes_back_bit_for_bit(tmp_path):
-    saved = checkpoint.save(tmp_path, "1", STATE, {"word": "hello"})
-    state, notes = checkpoint.restore(tmp_path, SHAPE)
+    saved = checkpoint.save(tmp_path, FIRST, STATE, {"word": "hello"})
+    state, notes, passed_over = checkpoint.restore(tmp_path, SHAPE)
     assert notes["word"] == "hello"
     assert digest(state) == digest(STATE) == notes["digest"]
     assert jnp.issubdtype(state["key"].dtype, jax.dtypes.prng_key)
     assert state["empty"].shape == (4, 0)
     assert saved.megabytes > 0
+    assert passed_over == ()
 
 
 def test_digests_tell_states_apart():
@@ -33,21 +45,52 @@ def test_digests_tell_states_apart():
 
 
 def test_two_are_kept_and_the_newest_is_read(tmp_path):
-    for count in range(4):
-        checkpoint.save(tmp_path, f"{count}", STATE | {"count": jnp.int32(count)})
-    assert checkpoint.names(tmp_path) == ["2", "3"]
-    assert int(checkpoint.restore(tmp_path, SHAPE).state["count"]) == 3
+    for count in (98, 99, 999_999, 1_000_000):  # sorted as numbers
+        checkpoint.save(tmp_path, checkpoint.name_of(count, 0), counted(count))
+    assert checkpoint.names(tmp_path) == ["999999-0000", "1000000-0000"]
+    assert int(checkpoint.restore(tmp_path, SHAPE).state["count"]) == 1_000_000
+
+
+def test_only_names_that_training_writes_are_checkpoints(tmp_path):
+    """A copy called "best" is neither read nor deleted, and does not push out what was just written."""
+    checkpoint.save(tmp_path, FIRST, counted(1))
+    for copy in ("best", "zzz", "000009-0000-copy"):
+        (tmp_path / FIRST).rename(tmp_path / copy)
+        checkpoint.save(tmp_path, FIRST, counted(1))
+    checkpoint.save(tmp_path, SECOND, counted(2))
+    assert checkpoint.names(tmp_path) == [FIRST, SECOND]
+    assert int(checkpoint.restore(tmp_path, SHAPE).state["count"]) == 2
+    assert {"best", "zzz", "000009-0000-copy"} < {entry.name for entry in tmp_path.iterdir()}
+
+
+def test_a_save_never_deletes_itself(tmp_path):
+    """Where newer names are there (a clock set back, a folder put together by hand), what was just written stays."""
+    for number in (5, 6):
+        checkpoint.save(tmp_path, checkpoint.name_of(number, 0), counted(number))
+    assert checkpoint.save(tmp_path, FIRST, counted(1)).path.is_dir()
 
 
 def damage_notes(path):
     (path / "notes.json").write_text("{")
 
 
+def forget_digest(path):
+    notes = json.loads((path / "notes.json").read_text())
+    del notes["digest"]
+    (path / "notes.json").write_text(json.dumps(notes))
+
+
+def forget_notes(path):
+    (path / "notes.json").unlink()
+
+
 def damage_contents(path):
     """Other numbers than were saved, but a whole checkpoint otherwise."""
-    checkpoint.save(path.parent, "other", STATE | {"weights": jnp.ones(5)})
-    (path.parent / "other" / "notes.json").write_text((path / "notes.json").read_text())
-    (path.parent / "other").rename(path.parent / "3")
+    notes = (path / "notes.json").read_text()
+    checkpoint.save(path.parent / "elsewhere", path.name, STATE | {"weights": jnp.ones(5)})
+    (path / "state").rename(path / "was-state")
+    (path.parent / "elsewhere" / path.name / "state").rename(path / "state")
+    (path / "notes.json").write_text(notes)
 
 
 def damage_files(path):
@@ -56,35 +99,134 @@ def damage_files(path):
             file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
 
-@pytest.mark.parametrize(("damage", "left"), [(damage_notes, 7), (damage_contents, 8), (damage_files, 7)])
-def test_a_damaged_checkpoint_is_named_and_the_one_before_used(tmp_path, damage, left):
-    checkpoint.save(tmp_path, "1", STATE)
-    saved = checkpoint.save(tmp_path, "2", STATE | {"count": jnp.int32(8)})
-    damage(saved.path)
-    with pytest.warns(UserWarning, match=r"checkpoint .* is damaged .*; it is put aside"):
-        state, _ = checkpoint.restore(tmp_path, SHAPE)
-    assert int(state["count"]) == left
-    assert any(path.name.endswith(".damaged") for path in tmp_path.iterdir())
+def change_digest(path):
+    notes = json.loads((path / "notes.json").read_text())
+    (path / "notes.json").write_text(json.dumps(notes | {"digest": "0" * 64}))
+
+
+def plant_a_file(path):
+    (path / "state" / "planted").write_text("")
+
+
+def change_a_byte(path):
+    largest = max(
+        (file for file in (path / "state").rglob("*") if file.is_file()), key=lambda file: file.stat().st_size
+    )
+    content = bytearray(largest.read_bytes())
+    content[len(content) // 2] ^= 1
+    largest.write_bytes(content)
+
+
+def claim_too_much(path):
+    """Arrays as large as nobody's memory: refused before anything is allocated."""
+    notes = json.loads((path / "notes.json").read_text())
+    notes["arrays"] = [
+        [name, [2**40] if name == "['weights']" else shape, kind] for name, shape, kind in notes["arrays"]
+    ]
+    (path / "notes.json").write_text(json.dumps(notes))
+
+
+DAMAGE = (
+    damage_notes,
+    forget_digest,
+    forget_notes,
+    damage_contents,
+    damage_files,
+    change_digest,
+    plant_a_file,
+    change_a_byte,
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_checkpoint_is_named_and_the_one_before_used(tmp_path, damage):
+    checkpoint.save(tmp_path, FIRST, STATE)
+    damage(checkpoint.save(tmp_path, SECOND, counted(8)).path)
+    before = files_in(tmp_path)
+    with pytest.warns(UserWarning, match=rf"checkpoint .*{SECOND} is damaged .*; {FIRST} is used instead"):
+        found = checkpoint.restore(tmp_path, SHAPE)
+    assert int(found.state["count"]) == 7
+    assert found.passed_over == (SECOND,)
+    assert files_in(tmp_path) == before  # nothing was renamed or removed
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_nothing_starts_over_by_itself_where_all_are_damaged(tmp_path, damage):
+    damage(checkpoint.save(tmp_path, FIRST, STATE).path)
+    with pytest.raises(CheckpointError, match=f"{FIRST} is damaged"):
+        checkpoint.restore(tmp_path, SHAPE)
+    checkpoint.set_aside(tmp_path, [FIRST])
+    with pytest.raises(CheckpointError, match=rf"all checkpoints in .* were set aside: {FIRST}.set-aside"):
+        checkpoint.restore(tmp_path, SHAPE)
+
+
+def test_what_would_not_fit_into_memory_is_not_read(tmp_path):
+    path = checkpoint.save(tmp_path, FIRST, STATE).path
+    claim_too_much(path)
+    with pytest.raises(Damaged, match=r"takes .* GB, and there are .*is \['weights'\]"):
+        checkpoint.read_arrays(path, checkpoint.read_notes(path))
+
+
+@pytest.mark.parametrize(("like", "words"), [
+    (STATE | {"weights": jnp.zeros(6)}, r"\['weights'\] is float32 5 there and float32 6 here"),
+    (STATE | {"weights": jnp.zeros(5, jnp.int32)}, r"\['weights'\] is float32 5 there and int32 5 here"),
+    (STATE | {"bias": jnp.zeros(1)}, r"\['bias'\] is missing there"),
+    ({"key": STATE["key"], "weights": STATE["weights"]}, r"\['count'\] is not known here"),
+])  # fmt: skip
+def test_a_checkpoint_of_other_settings_is_no_damage(tmp_path, like, words):
+    path = checkpoint.save(tmp_path, FIRST, STATE).path
+    with pytest.raises(Mismatch, match=f"does not fit: {words}"):
+        checkpoint.read(path, like)
+    with pytest.raises(CheckpointError, match=words):
+        checkpoint.restore(tmp_path, like)
+
+
+def test_a_checkpoint_of_another_version_says_so(tmp_path):
+    path = checkpoint.save(tmp_path, FIRST, STATE).path
+    notes = json.loads((path / "notes.json").read_text())
+    (path / "notes.json").write_text(json.dumps(notes | {"itc": "0.0.7"}))
+    assert int(checkpoint.read(path, SHAPE).state["count"]) == 7  # if it fits, it fits
+    with pytest.raises(Mismatch, match=r"does not fit: .* \(written by itc 0\.0\.7, this is "):
+        checkpoint.read(path, {"key": STATE["key"]})
+    (path / "notes.json").write_text(json.dumps({"digest": notes["digest"]}))  # before there were formats
+    with pytest.raises(Mismatch, match="written by an older version of itc"):
+        checkpoint.read(path, SHAPE)
+
+
+def test_what_is_set_aside_overwrites_nothing(tmp_path):
+    for number in (1, 2, 3):
+        checkpoint.save(tmp_path, FIRST, counted(number))
+        checkpoint.set_aside(tmp_path, [FIRST])
+    assert checkpoint.unusable(tmp_path) == [f"{FIRST}.set-aside", f"{FIRST}.set-aside-2", f"{FIRST}.set-aside-3"]
 
 
 def test_half_written_checkpoints_are_not_seen(tmp_path):
-    checkpoint.save(tmp_path, "1", STATE)
-    (tmp_path / "2.unfinished" / "state").mkdir(parents=True)
+    checkpoint.save(tmp_path, FIRST, STATE)
+    (tmp_path / f"{SECOND}.unfinished" / "state").mkdir(parents=True)
     assert int(checkpoint.restore(tmp_path, SHAPE).state["count"]) == 7
     assert checkpoint.restore(tmp_path / "nowhere", SHAPE) is None
+    checkpoint.save(tmp_path, THIRD, STATE)
+    assert not (tmp_path / f"{SECOND}.unfinished").exists()
 
 
 def test_a_full_disk_is_a_clear_error_and_leaves_the_last_good_one(tmp_path):
-    checkpoint.save(tmp_path, "1", STATE)
+    checkpoint.save(tmp_path, FIRST, STATE)
     large = {"weights": jnp.asarray(np.random.default_rng(0).random(300_000), jnp.float32)}
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))  # no file may grow beyond this
     try:
-        with pytest.raises(checkpoint.CheckpointError, match=r"could not save .*2.*the last good one is .*1"):
-            checkpoint.save(tmp_path, "2", large)
+        with pytest.raises(CheckpointError, match=rf"could not save .*{SECOND}.*the last good one is .*{FIRST}"):
+            checkpoint.save(tmp_path, SECOND, large)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)
-    assert checkpoint.names(tmp_path) == ["1"]
+    assert checkpoint.names(tmp_path) == [FIRST]
     assert int(checkpoint.restore(tmp_path, SHAPE).state["count"]) == 7
+
+
+def test_states_larger_than_memory_are_refused_with_what_takes_most():
+    shape = {"replay": jax.ShapeDtypeStruct((10**9, 63, 63, 3), jnp.uint8), "weights": STATE["weights"]}
+    with pytest.raises(ValueError, match=r"takes 11,907.0 GB, and there are .*11,907.0 GB, is \['replay'\]"):
+        check_memory(layout_of(shape))
+    check_memory(layout_of(STATE))

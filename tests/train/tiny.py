@@ -1,18 +1,21 @@
 """The smallest agent that goes through every phase, for tests that care about the loop and not about learning."""
 
+import dataclasses
+
 from itc.policies.conv_gru import PolicyConfig
 from itc.policies.encoders import EncoderConfig
 from itc.policies.losses import PPOConfig
+from itc.presets import find
 from itc.train import loop
 from itc.train.patch_agent.config import CollectConfig, ImagineConfig, PatchConfig
 from itc.train.patch_agent.learn_tokenizer import TokenizerLearning
 from itc.train.patch_agent.learn_world_model import WorldModelLearning
-from itc.train.run_folder import RunFolder
+from itc.train.run_folder import RunFolder, flat
 from itc.world_models.gpt import WorldModelConfig
 
 TINY = PatchConfig(
     env="creatures",
-    decoder="conserving",
+    decoder="paper",  # needs no solver on the host, so that what was compiled is kept for the next process
     interactions=4 * 4 * 12,
     collect=CollectConfig(lanes=4, steps=12, replay_frames=400),
     tokenizer=TokenizerLearning(codes=256, updates=2),
@@ -22,17 +25,36 @@ TINY = PatchConfig(
     ppo=PPOConfig(epochs=2, minibatches=2),
     imagine=ImagineConfig(updates=26, lanes=4, steps=3, burn_in=2, warm_up=48),  # two parts of 13
 )
+PRESET = "creatures/quick"
+
+
+def words_of(config, preset=PRESET):
+    """What `itc train` must be told to train like this: the preset, and every setting that differs."""
+    before, wanted = (flat(dataclasses.asdict(one)) for one in (find(preset).config, config))
+    changed = {name.replace("_", "-"): value for name, value in wanted.items() if value != before[name]}
+    options = [word for name, value in changed.items() for word in _option(name, value)]
+    return [preset, *options]
+
+
+def _option(name, value):
+    if isinstance(value, bool):
+        room, dot, switch = name.rpartition(".")
+        return [f"--{name}" if value else f"--{room}{dot}no-{switch}"]
+    return [f"--{name}", *(map(str, value) if isinstance(value, tuple) else [str(value)])]
+
+
+class Watching:
+    """Takes no notice of anything; tests replace what they care about."""
+
+    on_part = on_iteration = on_save = on_saving = staticmethod(lambda *_: None)
 
 
 def train_in(folder, env, config, parts=None, **changes):
     """Train in a folder, stopping after a number of parts if asked to."""
     run, counted = RunFolder(folder), []
-
-    class Counter:
-        on_iteration = on_save = staticmethod(lambda _: None)
-        on_part = staticmethod(lambda *_: counted.append(1))
-
+    watching = Watching()
+    watching.on_part = lambda *_: counted.append(1)
     run.write_config(config, "tiny", 0)
     state, notes = loop.begin_or_resume(run, env, config, seed=0)
     stop = (lambda: False) if parts is None else (lambda: len(counted) >= parts)
-    return loop.train(run, env, config, state, notes, [Counter()], should_stop=stop, **changes)
+    return loop.train(run, env, config, state, notes, [watching], should_stop=stop, **changes)

@@ -8,7 +8,7 @@ import made_up
 import pytest
 from markup_reader import read
 
-from cli.test_cli import assert_refused, run
+from cli.command import assert_refused, run
 from itc.cli.report import report as command
 from itc.train.run_folder import RunError
 from itc.viewer.report.page import report

@@ -20,9 +20,9 @@ def main() -> None:
         print("\nitc: stopped", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:  # whoever read this has read enough
-        _discard_output()
+        discard_output()
     except OSError as problem:
-        _discard_output()  # it may be the output that cannot be written: a full disk, say
+        discard_output()  # it may be the output that cannot be written: a full disk, say
         sys.exit(f"itc: {problem}")
 
 
@@ -39,5 +39,6 @@ def _run() -> None:
     app.cli(prog="itc", description="World models made of tokens, whose dreams stay true.")
 
 
-def _discard_output() -> None:
+def discard_output() -> None:
+    """Let what is still to be printed vanish: flushing it when Python ends would fail once more."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

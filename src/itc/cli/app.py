@@ -17,21 +17,8 @@ from itc.cli.sweep import sweep
 from itc.cli.world_model import world_model
 
 app = SubcommandApp()
-COMMANDS = (
-    demo,
-    presets,
-    inspect,
-    fsck,
-    evaluate,
-    accuracy,
-    hallucinate,
-    report,
-    sweep,
-    reproduce,
-    world_model,
-    envs,
-    bench,
-)
+MEASURING = (evaluate, accuracy, hallucinate, report, sweep, reproduce)
+COMMANDS = (demo, presets, inspect, fsck, *MEASURING, world_model, envs, bench)
 for command in COMMANDS:
     app.command(command)
 

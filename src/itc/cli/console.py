@@ -1,10 +1,10 @@
 """Where commands print to: text as it is, on any terminal, pipe or file."""
 
-import os
-import sys
 from typing import Any
 
 from rich.console import Console
+
+from itc.cli import discard_output
 
 
 class PlainConsole(Console):
@@ -18,9 +18,4 @@ class PlainConsole(Console):
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
-        discard(sys.stdout)
-
-
-def discard(stream: Any) -> None:
-    """Let a stream whose other end is gone swallow everything, so that closing it is no error either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        discard_output()

@@ -27,5 +27,7 @@ def reading(command: str, own: tuple[str, ...] = ()) -> Generator[None]:
     try:
         allow(*own)
         yield
+    except BrokenPipeError:  # nobody reads what is printed: no mistake
+        raise
     except (TrainError, ValueError, OSError) as problem:
         sys.exit(f"itc {command}: {problem}")

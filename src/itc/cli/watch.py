@@ -169,7 +169,7 @@ class Tracker(Quiet):
         self.told.finish()
 
 
-def numbers(line: dict[str, Any]) -> dict[str, float]:
+def numbers(line: dict[str, Any]) -> dict[str, int | float]:
     return {name: value for name, value in flat(line).items() if isinstance(value, int | float)}
 
 

@@ -4,6 +4,7 @@ Reading changes nothing. A checkpoint that cannot be used is either damaged (it 
 (it is whole, but of other settings or of another version); the errors say which, and why.
 """
 
+import hashlib
 import json
 import re
 import shutil
@@ -77,7 +78,13 @@ def save(folder: Path, name: str, state: Any, notes: dict[str, Any] | None = Non
         arrays, layout = plain_arrays(state), layout_of(state)
         with ocp.StandardCheckpointer() as checkpointer:
             checkpointer.save(unfinished / STATE, arrays)
-        about = {"format": FORMAT, "itc": itc.__version__, "digest": digest_of(layout, arrays), "arrays": layout}
+        about = {
+            "format": FORMAT,
+            "itc": itc.__version__,
+            "digest": digest_of(layout, arrays),
+            "arrays": layout,
+            "files": _files_of(unfinished / STATE),
+        }
         replace_file(unfinished / NOTES, json.dumps(about | (notes or {})) + "\n")
         shutil.rmtree(path, ignore_errors=True)
         unfinished.rename(path)
@@ -164,7 +171,7 @@ def read_notes(path: Path) -> dict[str, Any]:
         raise Mismatch(f"checkpoint {path} was written by an older version of itc, which this one cannot read")
     if notes.get("format") != FORMAT:
         raise Damaged(f"checkpoint {path} is damaged ({NOTES} has format {notes.get('format')!r:.20}, not {FORMAT})")
-    kinds = {"itc": str, "digest": str, "arrays": list}
+    kinds = {"itc": str, "digest": str, "arrays": list, "files": dict}
     wrong = [name for name, kind in kinds.items() if not isinstance(notes.get(name), kind)]
     if wrong or not all(_is_array(entry) for entry in notes["arrays"]):
         raise Damaged(f"checkpoint {path} is damaged ({NOTES}: {', '.join(wrong) or 'arrays'} is not what was written)")
@@ -173,6 +180,7 @@ def read_notes(path: Path) -> dict[str, Any]:
 
 def read_arrays(path: Path, notes: dict[str, Any]) -> list[Any]:
     """The arrays of a checkpoint as they were saved, whatever they are for."""
+    _check_files(path, notes["files"])
     here = jax.sharding.SingleDeviceSharding(jax.devices()[0])  # wherever it was saved
     try:
         check_memory(notes["arrays"])
@@ -184,6 +192,25 @@ def read_arrays(path: Path, notes: dict[str, Any]) -> list[Any]:
     if digest_of(notes["arrays"], arrays) != notes["digest"]:
         raise Damaged(f"checkpoint {path} is damaged (its contents are not what was saved)")
     return arrays
+
+
+def _files_of(folder: Path) -> dict[str, str]:
+    """Every file below a folder, with a fingerprint of what it holds."""
+    found = {}
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with file.open("rb") as stream:
+            found[file.relative_to(folder).as_posix()] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return found
+
+
+def _check_files(path: Path, saved: dict[str, str]) -> None:
+    """Stop if the files of a checkpoint are not those that were saved, before anybody makes sense of them."""
+    found = _files_of(path / STATE)
+    missing, strange = sorted(saved.keys() - found.keys()), sorted(found.keys() - saved.keys())
+    changed = [name for name in found if name in saved and found[name] != saved[name]]
+    for names_of, what in ((missing, "is missing"), (strange, "does not belong to it"), (changed, "was changed")):
+        if names_of:
+            raise Damaged(f"checkpoint {path} is damaged ({STATE}/{names_of[0]} {what})")
 
 
 def _differences(there: Layout, here: Layout) -> list[str]:
@@ -212,5 +239,6 @@ def _is_array(entry: Any) -> bool:
 
 
 def _first_line(problem: Exception) -> str:
-    said = str(problem).strip().splitlines()
-    return f"{type(problem).__name__}: {said[0]}" if said else type(problem).__name__
+    """What went wrong, without the pages that the storage library adds."""
+    said = str(problem).partition("[tensorstore_spec")[0].strip().splitlines()
+    return f"{type(problem).__name__}: {said[0]:.300}" if said else type(problem).__name__

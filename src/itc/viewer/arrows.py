@@ -51,7 +51,7 @@ def _draw_panel(axis, previous, panel: Panel, grid: tuple[int, int], object_toke
     for side in axis.spines.values():
         side.set_color(LINE)
 
-    before, after = np.flatnonzero(previous == object_token), np.flatnonzero(panel.tokens == object_token)
+    before, after = (np.flatnonzero(tokens == object_token).tolist() for tokens in (previous, panel.tokens))
     for cell in before:
         axis.add_patch(
             _circle(cell % w, cell // w, fill=False, edgecolor=BEFORE, linewidth=1.6, linestyle=(0, (2, 1.5)))
@@ -71,7 +71,7 @@ def _draw_panel(axis, previous, panel: Panel, grid: tuple[int, int], object_toke
     axis.set_title(f"{panel.title}\n{len(before)} → {len(after)}", fontsize=10, color=colour)
 
 
-def _circle(x: float, y: float, **style):
+def _circle(x: int, y: int, **style):
     from matplotlib.patches import Circle
 
     return Circle((x, y), 0.32, **style)
