@@ -3,28 +3,22 @@
 import json
 import signal
 import subprocess
-import time
+import sys
 
 import pytest
-from command import ITC, assert_refused, run
+from command import assert_refused, run
+from test_train import PROGRAM, digest_of
 
-# The smallest agent that goes through every phase.
-TINY = """
-atari/pong/quick --epochs 4 --save-every 1 --collect.epochs 3 --collect.steps 24 --collect.burn-in 4
---collect.replay-frames 100 --tokenizer.vqvae.codes 16 --tokenizer.vqvae.code-size 8 --tokenizer.vqvae.channels 4 4 4 4
---tokenizer.vqvae.groups 2 --tokenizer.updates 2 --tokenizer.frames 4 --tokenizer.after 0 --tokenizer.until 3
---world-model.codes 16 --world-model.layers 1 --world-model.width 8 --world-model.heads 1 --world-model.hidden 8
---world-model.blocks 4 --world-model.head-hidden 8 --world-model.members 2 --world-model-learning.updates 2
---world-model-learning.sequences 4 --world-model-learning.after 1 --policy.channels 2 2 --policy.hidden 8
---actor-critic.return-batches 5 --imagine.updates 2 --imagine.lanes 3 --imagine.burn-in 4 --imagine.after 2
---evaluate.every 0
-""".split()  # noqa: SIM905  easier to read
+from train.tiny import words_of
+from train.vq_tiny import VQ_TINY
+
+WORDS = [*words_of(VQ_TINY, "atari/pong/quick"), "--save-every", "1"]
 
 
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "straight"
-    finished = run("train", *TINY, "--run", str(folder))
+    finished = run("train", *WORDS, "--run", str(folder))
     assert finished.returncode == 0, finished.stderr
     return folder, finished
 
@@ -49,7 +43,8 @@ def test_one_episode_can_be_played_and_a_page_is_made(straight, tmp_path):
     finished = run("report", str(folder), "-o", str(page))
     assert finished.returncode == 0, finished.stderr
     written = page.read_text()
-    for words in ("in tokens, frame 2", "paper-atari, frame 3", "codes, 8×8 pixels each", "where its creatures are"):
+    decoder = f"{VQ_TINY.decoder}, frame 3"
+    for words in ("in tokens, frame 2", decoder, "codes, 8×8 pixels each", "where its creatures are"):
         assert words in written
     for command in ("itc accuracy", "itc hallucinate"):
         assert command not in written  # there is nothing they could measure
@@ -57,21 +52,14 @@ def test_one_episode_can_be_played_and_a_page_is_made(straight, tmp_path):
 
 @pytest.mark.slow
 def test_killed_in_the_middle_and_resumed_is_as_if_nothing_had_happened(straight, tmp_path):
-    command = ["train", *TINY, "--run", str(tmp_path / "killed")]
-    process = subprocess.Popen([*ITC, *command], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert any("saved 000002-0000" in line for line in process.stdout)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    finished = run("train", "--resume", str(tmp_path / "killed"))
+    folder = tmp_path / "killed"
+    command = [sys.executable, "-c", PROGRAM, "world model", "SIGKILL", "train", *WORDS, "--run", str(folder)]
+    killed = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    finished = run("train", "--resume", str(folder))
     assert finished.returncode == 0, finished.stderr
     assert "going on after iteration" in finished.stdout
-    digests = {
-        next(line for line in run("inspect", str(folder)).stdout.splitlines() if line.startswith("digest: "))
-        for folder in (straight[0], tmp_path / "killed")
-    }
-    assert len(digests) == 1
+    assert digest_of(folder) == digest_of(straight[0])
 
 
 def test_mistakes_are_answered_with_a_word(tmp_path):
@@ -83,7 +71,7 @@ def test_mistakes_are_answered_with_a_word(tmp_path):
     assert_refused((*train, "--tokenizer.perceptual-weights", *files), "is not the file expected")
     assert_refused((*train, "--tokenizer.perceptual-weights", str(tmp_path / "none"), files[1]), "which is not there")
     assert_refused((*train, "--tokenizer.vqvae.channels", "16", "32", "64"), "makes a grid of (16, 16)")
-    assert_refused((*train, "--collect.epsilon", "2"), "collect.epsilon must be in [0, 1]")
+    assert_refused((*train, "--collect.epsilon", "2"), "epsilon must be in [0, 1]")
     assert not (tmp_path / "run").exists()  # nothing was begun
 
 

@@ -83,7 +83,7 @@ def test_another_config_is_refused_by_name(env, tmp_path):
     run.write_config(TINY, "tiny", 0)
     run.check_same(TINY, 0)
     run.check_same(dataclasses.replace(TINY, interactions=9600), 0)
-    with pytest.raises(RunError, match=r"decoder is 'conserving' there and 'sample' here"):
+    with pytest.raises(RunError, match=r"decoder is 'paper' there and 'sample' here"):
         run.check_same(dataclasses.replace(TINY, decoder="sample"), 0)
     with pytest.raises(RunError, match="seed is 0 there and 1 here"):
         run.check_same(TINY, 1)

@@ -15,7 +15,7 @@ from itc.world_models.pop import POPConfig
 
 VQ_TINY = VQConfig(
     env="atari/pong",
-    decoder="conserving",
+    decoder="paper-atari",  # needs no solver on the host, so that what was compiled is kept for the next process
     epochs=4,
     collect=CollectConfig(epochs=3, steps=24, burn_in=4, replay_frames=100),
     tokenizer=TokenizerLearning(
