@@ -173,7 +173,7 @@ def test_asked_to_stop_while_compiling_it_does_not_wait_for_the_compiler(copied)
 def test_mistakes_are_answered_with_a_word(arguments, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert_refused(("train", *arguments), words)
-    assert not list(tmp_path.glob("runs/*/*")) or "replay-frames" in " ".join(arguments)
+    assert not list(tmp_path.iterdir())  # nothing was begun
 
 
 def test_another_config_in_the_same_folder_is_refused(straight):

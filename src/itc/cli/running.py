@@ -19,15 +19,23 @@ OwnEnvironments = Annotated[
 
 
 @contextmanager
-def reading(command: str, own: tuple[str, ...] = ()) -> Generator[None]:
-    """Inside, environments of the user's own may be imported, and mistakes and damage end the command in a sentence."""
-    from itc.envs.registry import allow
+def sentences(command: str, *also: type[Exception]) -> Generator[None]:
+    """Inside, what can go wrong with files and runs ends the command in a sentence, and so do these errors."""
     from itc.train.errors import TrainError
 
     try:
-        allow(*own)
         yield
     except BrokenPipeError:  # nobody reads what is printed: no mistake
         raise
-    except (TrainError, ValueError, OSError) as problem:
+    except (TrainError, OSError, *also) as problem:
         sys.exit(f"itc {command}: {problem}")
+
+
+@contextmanager
+def reading(command: str, own: tuple[str, ...] = ()) -> Generator[None]:
+    """The same for wrong values, and environments of the user's own may be imported inside."""
+    from itc.envs.registry import allow
+
+    with sentences(command, ValueError):
+        allow(*own)
+        yield

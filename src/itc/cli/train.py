@@ -14,7 +14,7 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 import tyro
 
-from itc.cli.running import reading
+from itc.cli.running import reading, sentences
 from itc.cli.watch import Quiet, loggers, screen
 from itc.compilation import keep_compiled
 from itc.envs.base import Environment
@@ -28,6 +28,7 @@ from itc.train.config import TrainConfig
 from itc.train.lock import locked
 from itc.train.patch_agent.config import PatchConfig
 from itc.train.run_folder import RunFolder, versions
+from itc.train.state import check_memory, layout_of
 from itc.viewer.run_pictures import draw_curve, draw_dreams
 
 PATIENCE = 8.0  # seconds that a piece of work may take to end after a signal
@@ -92,23 +93,25 @@ def read_arguments(words: list[str]) -> TrainArguments:
 def start(arguments: TrainArguments, teacher: Path | None = None) -> Run:
     """Set up, or pick up, a run, and train; a new one starts with the teacher's policy, if there is one."""
     with reading("train"):
-        run, config, preset, seed = asked = asked_for(arguments)
+        asked = asked_for(arguments)
+        run, config, _, seed = asked
         env = make(config.env)
         if checkpoint.names(run.checkpoints) and not arguments.from_scratch:
             run.check_same(config, seed)
         with _shown_warnings():
             agent_of(config).check(env, config)
-        keep_compiled()
-        with locked(run.path):
-            if arguments.from_scratch and (earlier := run.start_over()):
-                print(f"starting over; what was there is in {earlier}")
-            with _shown_warnings():
-                state, notes = _begin_or_resume(asked, env)
-            if teacher is not None and not notes:
-                state = state._replace(policy=state.policy._replace(network=load(teacher).state.policy.network))
-            if not run.has_config() or not notes or _is_longer(run, config):
-                run.write_config(config, preset, seed)
-            return _train(asked, env, arguments, state, notes)
+            check_memory(layout_of(agent_of(config).shape_of_state(env, config)))
+    keep_compiled()
+    with sentences("train"), locked(run.path):
+        if arguments.from_scratch and (earlier := run.start_over()):
+            print(f"starting over; what was there is in {earlier}")
+        with _shown_warnings():
+            state, notes = _begin_or_resume(asked, env)
+        if teacher is not None and not notes:
+            state = state._replace(policy=state.policy._replace(network=load(teacher).state.policy.network))
+        if not run.has_config() or not notes or _is_longer(run, config):
+            run.write_config(config, asked.preset, seed)
+        return _train(asked, env, arguments, state, notes)
 
 
 def asked_for(arguments: TrainArguments) -> Asked:

@@ -19,7 +19,6 @@ from itc.train.collect import read
 from itc.train.config import TrainConfig
 from itc.train.errors import TrainError
 from itc.train.run_folder import CUT, RunFolder
-from itc.train.state import check_memory, layout_of
 
 
 class NotANumber(TrainError):
@@ -83,9 +82,7 @@ class _Iteration:
 def begin_or_resume(run: RunFolder, env: Environment, config: TrainConfig, seed: int) -> tuple[Any, dict]:
     """The state of the newest good checkpoint, or a new one; and the notes beside it."""
     agent = agent_of(config)
-    shape = agent.shape_of_state(env, config)
-    check_memory(layout_of(shape))
-    found = checkpoint.restore(run.checkpoints, shape)
+    found = checkpoint.restore(run.checkpoints, agent.shape_of_state(env, config))
     if found is None:
         return agent.new_state(env, config, seed), {}
     _Iteration.from_notes(found.notes)
