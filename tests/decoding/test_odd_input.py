@@ -97,3 +97,41 @@ def test_float64_logits_of_any_size_have_probabilities():
     for config in (ARGMAX, replace(ARGMAX, temperature=1e-30)):
         answer = itc.decode(logits, np.zeros((1, 2), int), grid=(1, 2), config=config)
         np.testing.assert_array_equal(answer.tokens, [[0, 1]])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_arrays_on_the_host_may_have_any_layout(library):
+    """Negative strides, another byte order, read-only, lists: masks and tokens as people have them."""
+    problem = make_problem(SHAPES[3], "confident", seed=1)
+    expected = problem.decode(library, itc.PRESETS["conserving"])
+    read_only = problem.copyable.copy()
+    read_only.setflags(write=False)
+    answer = itc.decode(
+        LIBRARIES[library](problem.logits),
+        problem.previous.astype(">i8")[:, ::-1].copy()[:, ::-1],
+        grid=problem.grid,
+        config=itc.PRESETS["conserving"],
+        gumbel=problem.gumbel[::-1].copy()[::-1],
+        codes=np.array(problem.codes),
+        copyable=read_only,
+        done=problem.done.tolist(),
+    )
+    np.testing.assert_array_equal(np.asarray(answer.source), expected.source)
+    np.testing.assert_array_equal(np.asarray(answer.tokens), expected.tokens)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_noise_beyond_float32_is_refused_without_a_warning(library):
+    convert = LIBRARIES[library]
+    arrays = convert(np.zeros((1, 2, 3), np.float32)), convert(np.zeros((1, 2), np.int32))
+    with pytest.raises(ValueError, match="gumbel must not contain NaN, infinities"):
+        itc.decode(*arrays, grid=(1, 2), gumbel=np.full((1, 2, 3), 1e300))
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).bits == 64, reason="no such dtype here")
+@pytest.mark.parametrize("library", ["jax", "torch"])
+def test_a_dtype_that_the_library_lacks_is_named(library):
+    convert = LIBRARIES[library]
+    arrays = convert(np.zeros((1, 2, 3), np.float32)), convert(np.zeros((1, 2), np.int32))
+    with pytest.raises(ValueError, match=r"gumbel has dtype \w+, which \w+ does not know"):
+        itc.decode(*arrays, grid=(1, 2), gumbel=np.zeros((1, 2, 3), np.longdouble))

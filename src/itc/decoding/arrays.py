@@ -74,7 +74,13 @@ class JaxArrays:
             return value
         value = on_host(name, value)
         # JAX would wrap integers of 64 bits around: they stay with NumPy, to be checked as they are.
-        return jnp.asarray(value) if dtype_kind(value.dtype) in "fb" else value
+        if dtype_kind(value.dtype) not in "fb":
+            return value
+        try:
+            with np.errstate(over="ignore"):  # what float32 does not hold is infinite, and checked like any infinity
+                return jnp.asarray(value)
+        except TypeError:
+            raise ValueError(f"{name} has dtype {value.dtype}, which JAX does not know") from None
 
     def kind(self, array: Any) -> str:
         return dtype_kind(array.dtype)
@@ -133,10 +139,11 @@ class TorchArrays:
             if like is not None and value.device != like.device:
                 raise ValueError(f"{name} is on {value.device}, but logits are on {like.device}")
             return value.detach()
+        value = on_host(name, value)
         try:
-            return torch.tensor(on_host(name, value), device=None if like is None else like.device)
-        except TypeError as error:
-            raise ValueError(f"{name} cannot become a PyTorch tensor: {error}") from None
+            return torch.tensor(value, device=None if like is None else like.device)
+        except TypeError:
+            raise ValueError(f"{name} has dtype {value.dtype}, which PyTorch does not know") from None
 
     def kind(self, array: Any) -> str:
         import torch
@@ -170,10 +177,12 @@ class TorchArrays:
 
 
 def on_host(name: str, value: AnyArray) -> np.ndarray:
+    """The value as a NumPy array that every library can take over: of native byte order, with positive strides."""
     try:
-        return np.asarray(value)
+        value = np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:  # ragged lists, tensors elsewhere, traced arrays
         raise ValueError(f"{name} must be an array: {str(error).splitlines()[0]}") from None
+    return np.asarray(value, value.dtype.newbyteorder("="), order="C")
 
 
 LIBRARIES = (JaxArrays(), TorchArrays(), NumpyArrays())

@@ -10,6 +10,8 @@ from itc.types import AnyArray
 
 # Gumbel noise is rarely beyond 20. Sums of squares of larger numbers would not fit float32.
 LARGEST_NOISE = 1e9
+# A sum of larger gains would not fit float32.
+LARGEST_GAIN = 1e30
 
 
 def check_grid(grid: object, n: int) -> tuple[int, int]:
@@ -118,8 +120,11 @@ def check_gains(gains: AnyArray, kind: str, shape: tuple[int, int]) -> None:
 
 
 def check_gain_values(low: float, high: float) -> None:
-    if math.isnan(low) or math.isnan(high) or high == math.inf:
-        raise ValueError("gains must not contain NaN or +inf; use −inf for a copy that is not allowed")
+    if math.isnan(low) or not high <= LARGEST_GAIN:
+        raise ValueError(
+            f"gains must not contain NaN or +inf, nor anything beyond {LARGEST_GAIN:g}; "
+            "use −inf for a copy that is not allowed"
+        )
 
 
 def dtype_kind(dtype: np.dtype) -> str:
