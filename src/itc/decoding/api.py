@@ -24,7 +24,8 @@ def decode(
     """Turn a world model's next-frame logits into tokens, each copied from the previous frame or generated.
 
     Takes NumPy, JAX or PyTorch arrays and answers with the same, on the same device. Works on any leading shape, and
-    in JAX under `jit`, `vmap` and `scan`. No gradient flows through.
+    in JAX under `jit`, `vmap` and `scan`. No gradient flows through. JAX compiles once per shape, batch size included:
+    where sizes vary, pad them to a few.
 
     Args:
         logits: (…, n, k) scores of k codes for each of the n = h·w cells, row by row. A code at −inf is never
@@ -33,7 +34,7 @@ def decode(
         grid: (h, w), rows and columns.
         config: what copying and generating cost and how the best frame is found; see `PRESETS`.
         key: where noise is drawn from: a JAX key, a `torch.Generator` or a `numpy.random.Generator`.
-        gumbel: standard Gumbel noise of the shape of `logits`, instead of a key.
+        gumbel: standard Gumbel noise of the shape of `logits`, finite, instead of a key.
         codes: number of codes in use; logits from there on count as −inf.
         copyable: (n,) or (h, w) booleans; elsewhere tokens are always generated.
         done: (…) booleans; nothing is copied into a frame that starts a new episode.

@@ -31,9 +31,9 @@ def sinkhorn(
     """
     copy_cost = config.distance_cost * edges.distance - copy
     wildcard_cost = config.wildcard_cost - generate
-    gains = wildcard_cost[:, None] - copy_cost
-    allowed = allowed & (gains > -LARGEST_LOSS)
-    gains = jnp.where(allowed, gains, -jnp.inf)
+    allowed = allowed & (copy - generate[:, None] > -LARGEST_LOSS)
+    gains = jnp.where(allowed, wildcard_cost[:, None] - copy_cost, -jnp.inf)
+    allowed = gains > -jnp.inf
     if config.sinkhorn_bonus:
         copy_cost, wildcard_cost = copy_cost - config.wildcard_cost, wildcard_cost - config.wildcard_cost
     epsilon = _sinkhorn_epsilon(copy_cost, wildcard_cost, edges, config, allowed)

@@ -26,7 +26,7 @@ from itc.types import Decoded, Matching
 FORBIDDEN_COPY_COST = 100.0  # times c_d
 FORBIDDEN_WILDCARD_COST = 100.0
 SMALLEST_SPREAD = 1e-6  # a cost matrix of equal entries has none, and ε must not be 0
-# A copy that loses more is forbidden to Sinkhorn: sums of squares of larger costs would not fit float32.
+# A copy whose score is lower by more is forbidden to Sinkhorn: sums of squares of larger costs would not fit float32.
 LARGEST_LOSS = 1e15
 # A score up to here says that the code is impossible. A probability below the normal numbers of float32 counts as 0, so
 # that all backends agree.
@@ -230,7 +230,7 @@ def logsumexp(x: Float64[np.ndarray, "r r"], axis: int) -> Float64[np.ndarray, "
 def sinkhorn_match(found: Scores, edges: Edges, config: DecodeConfig, allowed: Bool[np.ndarray, "n m"]) -> Matching:
     """Entropic transport between sources and cells, rounded to a correspondence."""
     n, s = len(edges.source), edges.sources
-    allowed = gains(found, edges, config, allowed) > -LARGEST_LOSS
+    allowed = allowed & (found.copy - found.generate[:, None] > -LARGEST_LOSS)
     cost, epsilon = dense_costs(found, edges, config, allowed)
     kernel = -cost / epsilon
     u, v = sinkhorn_potentials(kernel, config)

@@ -36,9 +36,8 @@ def sinkhorn(
     sources, of_source = on_device(edges, "source", device), on_device(edges, "of_source", device)
     copy_cost = config.distance_cost * on_device(edges, "distance", device) - copy
     wildcard_cost = config.wildcard_cost - generate
-    gains = wildcard_cost[..., None] - copy_cost
-    allowed = allowed & (gains > -LARGEST_LOSS)
-    gains = torch.where(allowed, gains, -torch.inf)
+    allowed = allowed & (copy - generate[..., None] > -LARGEST_LOSS)
+    gains = torch.where(allowed, wildcard_cost[..., None] - copy_cost, -torch.inf)
     if config.sinkhorn_bonus:
         copy_cost, wildcard_cost = copy_cost - config.wildcard_cost, wildcard_cost - config.wildcard_cost
     epsilon = _sinkhorn_epsilon(copy_cost, wildcard_cost, edges, config, allowed)
