@@ -12,6 +12,9 @@ import itc
 from itc.decoding import reference
 from itc.decoding.assignment import assign
 
+# Tensors this small do not need more, and threads that wait for each other burn the processor.
+torch.set_num_threads(1)
+
 LIBRARIES = {"numpy": np.asarray, "jax": jnp.asarray, "torch": lambda x: torch.from_numpy(np.array(x))}
 
 # Few shapes, because every one is compiled: (grid, codes).

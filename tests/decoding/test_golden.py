@@ -22,20 +22,12 @@ def load(name: str, **changes):
     return arrays, config, Problem(logits, arrays["previous"], np.zeros_like(logits), grid)
 
 
-# Sinkhorn runs for hundreds of iterations until the last frame has converged: two frames, and all in JAX.
-CASES = [
-    *((library, solver, None) for library in LIBRARIES for solver in ("exact", "auction")),
-    ("jax", "sinkhorn", None),
-    ("numpy", "sinkhorn", 2),
-    ("torch", "sinkhorn", 2),
-    pytest.param("torch", "sinkhorn", None, marks=pytest.mark.slow),
-]
-
-
-@pytest.mark.parametrize(("library", "solver", "frames"), CASES)
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("solver", ["exact", "auction", "sinkhorn"])
 @pytest.mark.parametrize("name", ["craftax_classic", "craftax", "minatar"])
-def test_tokens_equal_the_released_decoder(name, library, solver, frames):
+def test_tokens_equal_the_released_decoder(name, solver, library):
     arrays, config, problem = load(name, solver=solver)
+    frames = 2 if solver == "sinkhorn" and library == "numpy" else None  # the dense form is slow
     problem = Problem(*(part[:frames] for part in (problem.logits, problem.previous, problem.gumbel)), problem.grid)
     answer = problem.decode(library, config)
     if solver != "sinkhorn":  # whose sources depend on when it stops
