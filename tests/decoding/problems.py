@@ -1,20 +1,36 @@
 """Decoding problems to test with, and what any answer to them must satisfy."""
 
 from dataclasses import dataclass
+from itertools import product
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import torch
 
 import itc
 from itc.decoding import reference
 from itc.decoding.assignment import assign
 
+# Tensors this small do not need more, and threads that wait for each other burn the processor.
+torch.set_num_threads(1)
+
 LIBRARIES = {"numpy": np.asarray, "jax": jnp.asarray, "torch": lambda x: torch.from_numpy(np.array(x))}
 
 # Few shapes, because every one is compiled: (grid, codes).
 SHAPES = (((1, 1), 1), ((1, 1), 3), ((1, 6), 4), ((4, 3), 7), ((6, 5), 20))
+# Presets whose JAX programs are those of another preset with other numbers: compiled by `make test-all` only.
+SAME_PROGRAM = ("paper-minatar", "paper-atari", "sinkhorn-table", "conserving-minatar")
 KINDS = ("random", "confident", "tied", "all equal", "huge", "tiny", "impossible codes", "one code")
+
+
+def each_preset(names=tuple(itc.PRESETS), libraries=tuple(LIBRARIES), shapes=()):
+    """Cases for a test of (library, name), or (library, name, shape); slow where JAX compiles for little news."""
+    cases = []
+    for library, name, *shape in product(libraries, names, *([shapes] if shapes else [])):
+        slow = library == "jax" and (name in SAME_PROGRAM or shape not in ([], [SHAPES[3]]))
+        cases.append(pytest.param(library, name, *shape, marks=[pytest.mark.slow] if slow else []))
+    return cases
 
 
 @dataclass(frozen=True)
@@ -86,7 +102,7 @@ def make_problem(shape, kind: str, seed: int, batch: int = 3, masks: bool = True
         previous,
         gumbel.astype(np.float32),
         grid,
-        codes=int(rng.integers(1, k + 1)) if masks and kind != "impossible codes" else None,
+        codes=None if not masks else k if kind == "impossible codes" else int(rng.integers(1, k + 1)),
         copyable=rng.random(n) < 0.8 if masks else None,
         done=rng.random(batch) < 0.2 if masks else None,
     )

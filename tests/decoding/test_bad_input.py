@@ -50,6 +50,8 @@ BAD = {
         {"previous": np.zeros((2, N), np.float32)},
         "previous must hold integer tokens, got dtype .*float32",
     ),
+    "ragged tokens": ({"previous": [[0], [0, 1]]}, "previous must be an array: .*inhomogeneous"),
+    "tokens beyond any integer": ({"previous": [[2**70] * N] * 2}, "previous .*object"),
     "too few frames before": (
         {"previous": np.zeros((1, N), np.int32)},
         r"previous must have shape \(2, 12\).*got \(1, 12\)",
@@ -142,9 +144,19 @@ def test_shapes_are_checked_under_jit_too():
         )
 
 
-def test_a_batch_of_keys_is_refused():
+@pytest.mark.parametrize(
+    "key",
+    [
+        lambda: jax.random.split(jax.random.key(0), 2),
+        lambda: jnp.zeros(4, jnp.uint32),  # of a generator that is not the default
+        lambda: jnp.zeros((2, 2), jnp.uint32),
+        lambda: jnp.zeros(2, jnp.int32),
+        lambda: np.random.default_rng(0),
+    ],
+)
+def test_what_is_not_one_key_is_refused(key):
     with pytest.raises(ValueError, match="key must be a JAX random key"):
-        call("jax", key=jax.random.split(jax.random.key(0), 2))
+        call("jax", key=key())
 
 
 @pytest.mark.parametrize(
@@ -158,14 +170,20 @@ def test_a_batch_of_keys_is_refused():
         ("max_distance", 2.5, "max_distance must be an integer, got 2.5"),
         ("max_distance", True, "max_distance must be an integer, got True"),
         ("max_distance", -1, "max_distance must be at least 0, got -1"),
-        ("temperature", 0.0, "temperature must be greater than 0, got 0.0"),
+        ("temperature", 0.0, "temperature must be at least 1e-30, got 0.0"),
+        ("temperature", 1e-46, "temperature must be at least 1e-30, got 1e-46"),
+        ("temperature", 1e39, r"temperature must be at most 1e\+30, got 1e\+39"),
         ("affinity", "logit", "affinity must be one of 'probability', 'log', got 'logit'"),
         ("solver", "greedy", "solver must be one of 'exact', 'auction', 'sinkhorn', 'none', got 'greedy'"),
         ("noise", None, "noise must be one of 'cell', 'edge', 'token', 'none', got None"),
         ("noise", "edge", 'noise="edge" needs affinity="log"'),
         ("noise", "token", 'noise="token" needs affinity="log"'),
         ("generate", "argmax", 'generate="argmax" needs noise="none"'),
-        ("sinkhorn_epsilon", 0.0, "sinkhorn_epsilon must be greater than 0"),
+        ("sinkhorn_epsilon", 0.0, "sinkhorn_epsilon must be at least 1e-12"),
+        ("sinkhorn_epsilon", 1e39, r"sinkhorn_epsilon must be at most 1000000.0"),
+        ("sinkhorn_iterations", 2**40, "sinkhorn_iterations must be at most 2147483647"),
+        ("max_distance", 10**400, "max_distance must be at most 2147483647, got 1000"),
+        ("distance_cost", 10**400, "distance_cost must be at most 10000, got 1000"),
         ("sinkhorn_iterations", 0, "sinkhorn_iterations must be at least 1"),
         ("sinkhorn_relative", 1, "sinkhorn_relative must be True or False, got 1"),
     ],

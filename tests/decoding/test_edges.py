@@ -52,6 +52,12 @@ def test_bad_grids_are_named():
         itc.grid_edges((0, 3), 1)
     with pytest.raises(ValueError, match="max_distance must be at least 0, got -1"):
         itc.grid_edges((3, 3), -1)
+    with pytest.raises(ValueError, match=r"grid must be \(rows, columns\), got 9"):
+        itc.grid_edges(9, 1)
+    with pytest.raises(ValueError, match=r"grid rows must be an integer, got 2\.5"):
+        itc.grid_edges((2.5, 3), 1)
+    with pytest.raises(ValueError, match=r"max_distance must be an integer, got 1\.5"):
+        itc.grid_edges((3, 3), 1.5)
 
 
 def test_bad_tables_are_named():
@@ -64,3 +70,14 @@ def test_bad_tables_are_named():
         itc.all_edges(3, 0)
     with pytest.raises(ValueError, match="same shape"):
         itc.Edges(np.array([[0, 1]], np.int32), zeros[:, :1], 2)
+    with pytest.raises(ValueError, match="at least one destination and one edge"):
+        itc.all_edges(-1, 3)
+    with pytest.raises(ValueError, match="source must hold integers and distance numbers, got float64"):
+        itc.Edges(np.array([[0.0, 1.7], [1, -1]]), zeros, 2)
+    with pytest.raises(ValueError, match="between 1 and 2³¹ − 1 sources, got 0"):
+        itc.Edges(np.array([[-1, -1], [-1, -1]]), zeros, 0)
+
+
+def test_sources_of_64_bits_do_not_wrap():
+    with pytest.raises(ValueError, match=r"sources must lie in −1\.\.1"):
+        itc.Edges(np.array([[2**32 + 1, 0]]), np.zeros((1, 2)), 2)

@@ -27,12 +27,11 @@ def load(name: str, **changes):
 @pytest.mark.parametrize("name", ["craftax_classic", "craftax", "minatar"])
 def test_tokens_equal_the_released_decoder(name, solver, library):
     arrays, config, problem = load(name, solver=solver)
-    if solver == "sinkhorn" and library == "numpy":
-        problem = Problem(*(part[:2] for part in (problem.logits, problem.previous, problem.gumbel)), problem.grid)
+    frames = 2 if solver == "sinkhorn" and library == "numpy" else None  # the dense form is slow
+    problem = Problem(*(part[:frames] for part in (problem.logits, problem.previous, problem.gumbel)), problem.grid)
     answer = problem.decode(library, config)
-    frames = len(problem.logits)
     if solver != "sinkhorn":  # whose sources depend on when it stops
-        np.testing.assert_array_equal(answer.source, arrays["source"][:frames])
+        np.testing.assert_array_equal(answer.source, arrays["source"])
     # Recorded with sources taken by cells that are not copyable; at these settings nothing moves, so it is the same.
     outside = ~arrays["copyable"]
     generated = problem.logits.argmax(axis=-1)

@@ -14,14 +14,14 @@ from itc.decoding import jax_backend, torch_backend
 
 CONSERVING = itc.PRESETS["conserving"]
 EDGE = itc.DecodeConfig(distance_cost=0.0, wildcard_cost=1.5, affinity="log", noise="edge")
-DRAWS = 40_000
+DRAWS = 10_000
 
 
-def decode_many(library: str, logits: np.ndarray, previous: np.ndarray, grid, config, gumbel: bool, seed: int = 0):
+def decode_many(library: str, logits: np.ndarray, previous: np.ndarray, grid, config, gumbel: bool, draws: int = DRAWS):
     """The same frame decoded many times; with `gumbel`, from explicit noise."""
-    rng = np.random.default_rng(seed)
-    many = np.broadcast_to(logits, (DRAWS, *logits.shape)).astype(np.float32)
-    before = np.broadcast_to(previous, (DRAWS, *previous.shape))
+    seed, rng = 0, np.random.default_rng(0)
+    many = np.broadcast_to(logits, (draws, *logits.shape)).astype(np.float32)
+    before = np.broadcast_to(previous, (draws, *previous.shape))
     noise = {"gumbel": rng.gumbel(size=many.shape).astype(np.float32)} if gumbel else {}
     if library == "jax":
         noise = {k: jnp.asarray(v) for k, v in noise.items()} or {"key": jax.random.key(seed)}
@@ -92,7 +92,7 @@ def test_edge_noise_on_one_cell(library):
     copied = answer.source[:, 0] == 0
     assert abs(copied.mean() - expected) < 5 * np.sqrt(expected * (1 - expected) / DRAWS)
     generated = np.bincount(answer.tokens[~copied, 0], minlength=3) / (~copied).sum()
-    np.testing.assert_allclose(generated, p, atol=0.015)
+    np.testing.assert_allclose(generated, p, atol=5 * np.sqrt(0.25 / (~copied).sum()))
 
 
 def test_edge_noise_on_one_cell_in_numpy():
@@ -135,7 +135,7 @@ def test_samples_follow_the_probabilities(backend, k):
     if k > 2:
         logits[[0, -1]] = -np.inf
     logits -= logits.max()
-    n = 50_000
+    n = 20_000
     if backend == "jax":
         tokens, log_total = jax.jit(jax_backend.sample)(jax.random.key(0), jnp.asarray(np.tile(logits, (n, 1))))
     else:
@@ -158,6 +158,6 @@ def test_temperature_scales_the_logits_before_noise(library, name):
     rng = np.random.default_rng(0)
     logits, previous = rng.normal(size=(3, 5)), np.array([0, 1, 2])
     config = replace(itc.PRESETS[name], temperature=0.5)
-    warm = decode_many(library, logits, previous, (1, 3), config, gumbel=True)
-    doubled = decode_many(library, logits * 2, previous, (1, 3), itc.PRESETS[name], gumbel=True)
-    assert (warm.tokens == doubled.tokens).mean() > 0.9999
+    warm = decode_many(library, logits, previous, (1, 3), config, gumbel=True, draws=1000)
+    doubled = decode_many(library, logits * 2, previous, (1, 3), itc.PRESETS[name], gumbel=True, draws=1000)
+    assert (warm.tokens != doubled.tokens).sum() <= 1  # a tie that rounding decides

@@ -24,7 +24,8 @@ def decode(
     """Turn a world model's next-frame logits into tokens, each copied from the previous frame or generated.
 
     Takes NumPy, JAX or PyTorch arrays and answers with the same, on the same device. Works on any leading shape, and
-    in JAX under `jit`, `vmap` and `scan`. No gradient flows through.
+    in JAX under `jit`, `vmap` and `scan`. No gradient flows through. JAX compiles once per shape, batch size included:
+    where sizes vary, pad them to a few.
 
     Args:
         logits: (…, n, k) scores of k codes for each of the n = h·w cells, row by row. A code at −inf is never
@@ -33,7 +34,7 @@ def decode(
         grid: (h, w), rows and columns.
         config: what copying and generating cost and how the best frame is found; see `PRESETS`.
         key: where noise is drawn from: a JAX key, a `torch.Generator` or a `numpy.random.Generator`.
-        gumbel: standard Gumbel noise of the shape of `logits`, instead of a key.
+        gumbel: standard Gumbel noise of the shape of `logits`, finite, instead of a key.
         codes: number of codes in use; logits from there on count as −inf.
         copyable: (n,) or (h, w) booleans; elsewhere tokens are always generated.
         done: (…) booleans; nothing is copied into a frame that starts a new episode.
@@ -54,13 +55,18 @@ def decode(
     grid = checks.check_grid(grid, n)
     codes = _checked_codes(codes, k)
     checks.check_holds(previous, library.largest(previous), codes if isinstance(codes, int) else k)
+    if library.visible(previous):
+        checks.check_tokens(*library.extremes(previous), k)
+    if library.visible(logits) and (codes is None or isinstance(codes, int) or library.visible(codes)):
+        checks.check_logits(*library.extremes(library.tops(logits, codes)))
 
     if key is not None and not library.is_key(key):
         raise ValueError(f"key must be {library.key_is}, got {type(key).__name__} {key!r}")
     gumbel = None if gumbel is None else library.array("gumbel", gumbel, logits)
     checks.check_noise(config, logits, key, gumbel, library.key_is)
     if gumbel is not None:
-        checks.check_gumbel(gumbel, library.kind(gumbel), library.range(gumbel) if library.visible(gumbel) else None)
+        seen = library.extremes(gumbel) if library.kind(gumbel) == "f" and library.visible(gumbel) else None
+        checks.check_gumbel(gumbel, library.kind(gumbel), seen)
     if copyable is not None:
         copyable = library.array("copyable", copyable, logits)
         checks.check_copyable(copyable, grid, library.kind(copyable) == "b")
@@ -69,8 +75,6 @@ def decode(
         done = library.array("done", done, logits)
         checks.check_done(done, lead, library.kind(done) == "b")
         done = done.reshape(-1)
-    if library.visible(logits, previous) and (codes is None or isinstance(codes, int) or library.visible(codes)):
-        checks.check_values(*library.extremes(logits, previous, codes), k)
 
     decoded = library.backend.decode(
         logits.reshape(-1, n, k),
@@ -107,7 +111,7 @@ def match(gains: AnyArray, edges: Edges, *, solver: str = "exact") -> Matching:
         raise ValueError(f"solver must be 'exact' or 'auction', got {solver!r}")
     checks.check_gains(gains, library.kind(gains), edges.source.shape)
     if library.visible(gains):
-        checks.check_gain_values(*library.range(gains))
+        checks.check_gain_values(*library.extremes(gains))
     *lead, n, m = gains.shape
     found = library.backend.match_frames(gains.reshape(-1, n, m), edges, solver)
     return Matching(found.source.reshape(*lead, n), found.value.reshape(tuple(lead)), found.gap.reshape(tuple(lead)))

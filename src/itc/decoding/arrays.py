@@ -12,8 +12,7 @@ import numpy as np
 from itc.decoding.checks import dtype_kind
 from itc.types import AnyArray
 
-# (smallest, largest) over cells of the largest logit, and (smallest, largest) token.
-Extremes = tuple[tuple[float, float], tuple[int, int]]
+Extremes = tuple[int, int] | tuple[float, float]
 
 
 class NumpyArrays:
@@ -30,7 +29,7 @@ class NumpyArrays:
 
     def array(self, name: str, value: AnyArray, like: AnyArray | None = None) -> np.ndarray:
         """The value as an array of this library, on the device of `like`."""
-        return np.asarray(value)
+        return on_host(name, value)
 
     def kind(self, array: np.ndarray) -> str:
         return dtype_kind(array.dtype)
@@ -46,12 +45,13 @@ class NumpyArrays:
         """Whether the values can be looked at now."""
         return all(array.size for array in arrays)
 
-    def extremes(self, logits: np.ndarray, previous: np.ndarray, codes: int | None) -> Extremes:
-        tops = logits[..., :codes].max(axis=-1)
-        return (float(tops.min()), float(tops.max())), (int(previous.min()), int(previous.max()))
+    def tops(self, logits: np.ndarray, codes: int | None) -> np.ndarray:
+        """Each cell's largest logit among the codes in use; NaN where one of them is."""
+        return logits[..., :codes].max(axis=-1)
 
-    def range(self, array: np.ndarray) -> tuple[float, float]:
-        return float(array.min()), float(array.max())
+    def extremes(self, array: np.ndarray) -> Extremes:
+        """The smallest and the largest entry; NaN where an entry is."""
+        return array.min().item(), array.max().item()
 
 
 class JaxArrays:
@@ -67,9 +67,20 @@ class JaxArrays:
         return "jax" in sys.modules and isinstance(array, sys.modules["jax"].Array)
 
     def array(self, name: str, value: AnyArray, like: AnyArray | None = None) -> Any:
+        import jax
         import jax.numpy as jnp
 
-        return jnp.asarray(value)
+        if isinstance(value, jax.Array):
+            return value
+        value = on_host(name, value)
+        # JAX would wrap integers of 64 bits around: they stay with NumPy, to be checked as they are.
+        if dtype_kind(value.dtype) not in "fb":
+            return value
+        try:
+            with np.errstate(over="ignore"):  # what float32 does not hold is infinite, and checked like any infinity
+                return jnp.asarray(value)
+        except TypeError:
+            raise ValueError(f"{name} has dtype {value.dtype}, which JAX does not know") from None
 
     def kind(self, array: Any) -> str:
         return dtype_kind(array.dtype)
@@ -85,27 +96,28 @@ class JaxArrays:
             return False
         if jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):
             return key.shape == ()
-        return key.dtype == np.uint32 and key.shape in {(2,), (4,)}
+        return key.dtype == np.uint32 and key.shape == jax.eval_shape(jax.random.PRNGKey, 0).shape
 
     def visible(self, *arrays: Any) -> bool:
         import jax.core
 
         return not any(isinstance(array, jax.core.Tracer) or array.size == 0 for array in arrays)
 
-    def extremes(self, logits: Any, previous: Any, codes: Any) -> Extremes:
+    def tops(self, logits: Any, codes: Any) -> Any:
         import jax
 
         # Arrays that a traced function closes over are visible, but what is computed from them there is not.
         with jax.ensure_compile_time_eval():
-            values = self.backend.extremes(logits, previous, codes)
-            low, high, first, last = (value.item() for value in values)
-        return (low, high), (first, last)
+            return self.backend.tops(logits, codes)
 
-    def range(self, array: Any) -> tuple[float, float]:
+    def extremes(self, array: Any) -> Extremes:
         import jax
 
+        if isinstance(array, np.ndarray):
+            return array.min().item(), array.max().item()
         with jax.ensure_compile_time_eval():
-            return float(array.min()), float(array.max())
+            low, high = self.backend.extremes(array)
+            return low.item(), high.item()
 
 
 class TorchArrays:
@@ -127,7 +139,11 @@ class TorchArrays:
             if like is not None and value.device != like.device:
                 raise ValueError(f"{name} is on {value.device}, but logits are on {like.device}")
             return value.detach()
-        return torch.tensor(np.asarray(value), device=None if like is None else like.device)
+        value = on_host(name, value)
+        try:
+            return torch.tensor(value, device=None if like is None else like.device)
+        except TypeError:
+            raise ValueError(f"{name} has dtype {value.dtype}, which PyTorch does not know") from None
 
     def kind(self, array: Any) -> str:
         import torch
@@ -152,12 +168,21 @@ class TorchArrays:
         # Looking at values on an accelerator would make every call wait for it.
         return all(array.numel() and array.device.type == "cpu" for array in arrays)
 
-    def extremes(self, logits: Any, previous: Any, codes: int | None) -> Extremes:
-        tops, previous = logits[..., :codes].amax(dim=-1), previous.long()  # some dtypes have no minimum
-        return (tops.min().item(), tops.max().item()), (int(previous.min()), int(previous.max()))
+    def tops(self, logits: Any, codes: int | None) -> Any:
+        return logits[..., :codes].amax(dim=-1)
 
-    def range(self, array: Any) -> tuple[float, float]:
-        return float(array.min()), float(array.max())
+    def extremes(self, array: Any) -> Extremes:
+        array = array if array.dtype.is_floating_point else array.long()  # some dtypes have no minimum
+        return array.min().item(), array.max().item()
+
+
+def on_host(name: str, value: AnyArray) -> np.ndarray:
+    """The value as a NumPy array that every library can take over: of native byte order, with positive strides."""
+    try:
+        value = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:  # ragged lists, tensors elsewhere, traced arrays
+        raise ValueError(f"{name} must be an array: {str(error).splitlines()[0]}") from None
+    return np.asarray(value, value.dtype.newbyteorder("="), order="C")
 
 
 LIBRARIES = (JaxArrays(), TorchArrays(), NumpyArrays())

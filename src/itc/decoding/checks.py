@@ -8,6 +8,11 @@ import numpy as np
 from itc.decoding.config import DecodeConfig
 from itc.types import AnyArray
 
+# Gumbel noise is rarely beyond 20. Sums of squares of larger numbers would not fit float32.
+LARGEST_NOISE = 1e9
+# A sum of larger gains would not fit float32.
+LARGEST_GAIN = 1e30
+
 
 def check_grid(grid: object, n: int) -> tuple[int, int]:
     """The grid as (rows, columns), if it has n cells."""
@@ -68,8 +73,8 @@ def check_noise(config: DecodeConfig, logits: AnyArray, key: object, gumbel: Any
 def check_gumbel(gumbel: AnyArray, kind: str, extremes: tuple[float, float] | None) -> None:
     if kind != "f":
         raise ValueError(f"gumbel must be floating point, got dtype {gumbel.dtype}")
-    if extremes is not None and not (extremes[0] == extremes[0] and extremes[1] < math.inf):
-        raise ValueError("gumbel must not contain NaN or +inf")
+    if extremes is not None and not (extremes[0] >= -LARGEST_NOISE and extremes[1] <= LARGEST_NOISE):
+        raise ValueError(f"gumbel must not contain NaN, infinities or anything beyond ±{LARGEST_NOISE:g}")
 
 
 def check_codes(codes: int, k: int) -> None:
@@ -92,17 +97,19 @@ def check_done(done: AnyArray, lead: tuple[int, ...], is_bool: bool) -> None:
         raise ValueError(f"done must have shape {lead}, one for each frame, got {tuple(done.shape)}")
 
 
-def check_values(tops: tuple[float, float], tokens: tuple[int, int], k: int) -> None:
-    """The smallest and largest over cells of each cell's largest logit among the codes in use, and of the tokens."""
-    low, high = tops
+def check_tokens(low: float, high: float, k: int) -> None:
+    if low < 0 or high >= k:
+        raise ValueError(f"previous must hold tokens in 0..{k - 1}, got {low}..{high}")
+
+
+def check_logits(low: float, high: float) -> None:
+    """The smallest and the largest over cells of each cell's largest logit among the codes in use."""
     if math.isnan(low) or math.isnan(high):
         raise ValueError("logits contain NaN")
     if high == math.inf:
         raise ValueError("logits contain +inf; only finite values and −inf (impossible) are allowed")
     if low == -math.inf:
         raise ValueError("logits leave some cell without a possible code: all its codes in use are −inf")
-    if tokens[0] < 0 or tokens[1] >= k:
-        raise ValueError(f"previous must hold tokens in 0..{k - 1}, got {tokens[0]}..{tokens[1]}")
 
 
 def check_gains(gains: AnyArray, kind: str, shape: tuple[int, int]) -> None:
@@ -113,8 +120,11 @@ def check_gains(gains: AnyArray, kind: str, shape: tuple[int, int]) -> None:
 
 
 def check_gain_values(low: float, high: float) -> None:
-    if math.isnan(low) or math.isnan(high) or high == math.inf:
-        raise ValueError("gains must not contain NaN or +inf; use −inf for a copy that is not allowed")
+    if math.isnan(low) or not high <= LARGEST_GAIN:
+        raise ValueError(
+            f"gains must not contain NaN or +inf, nor anything beyond {LARGEST_GAIN:g}; "
+            "use −inf for a copy that is not allowed"
+        )
 
 
 def dtype_kind(dtype: np.dtype) -> str:

@@ -77,13 +77,17 @@ class DecodeConfig:
 
 
 # Gains are float32: beside a larger cost, differences between probabilities would drown.
-LARGEST_COST = 1e4
-_LOWEST = {
-    "distance_cost": 0,
-    "wildcard_cost": 0,
-    "max_distance": 0,
-    "sinkhorn_iterations": 1,
-    "sinkhorn_tolerance": 0,
+LARGEST_COST = 10_000
+LARGEST_INTEGER = 2**31 - 1
+# Smallest and largest value of each number. What must be greater than 0 stays where float32 can divide by it.
+_LIMITS = {
+    "distance_cost": (0, LARGEST_COST),
+    "wildcard_cost": (0, LARGEST_COST),
+    "max_distance": (0, LARGEST_INTEGER),
+    "temperature": (1e-30, 1e30),
+    "sinkhorn_epsilon": (1e-12, 1e6),
+    "sinkhorn_iterations": (1, LARGEST_INTEGER),
+    "sinkhorn_tolerance": (0, 1e30),
 }
 
 
@@ -100,14 +104,13 @@ def _checked(name: str, kind: Any, value: Any) -> Any:
         return value
     if isinstance(value, bool) or not isinstance(value, Real if kind is float else Integral):
         raise ValueError(f"{name} must be a{' number' if kind is float else 'n integer'}, got {value!r}")
-    if not math.isfinite(value):
+    if value != value or abs(value) == math.inf:  # math.isfinite stumbles over integers beyond float64
         raise ValueError(f"{name} must be finite, got {value!r}")
-    if name in _LOWEST and value < _LOWEST[name]:
-        raise ValueError(f"{name} must be at least {_LOWEST[name]}, got {value!r}")
-    if name not in _LOWEST and value <= 0:
-        raise ValueError(f"{name} must be greater than 0, got {value!r}")
-    if name.endswith("_cost") and value > LARGEST_COST:
-        raise ValueError(f"{name} must be at most {LARGEST_COST:g}, got {value!r}")
+    lowest, highest = _LIMITS[name]
+    if value < lowest:
+        raise ValueError(f"{name} must be at least {lowest}, got {value!r}")
+    if value > highest:
+        raise ValueError(f"{name} must be at most {highest}, got {value!r}")
     return kind(value)
 
 

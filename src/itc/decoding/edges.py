@@ -21,23 +21,31 @@ class Edges:
     sources: int  # how many sources there are
 
     def __post_init__(self) -> None:
-        # Tables are shared between calls and compiled into programs: nobody may write to them.
-        for name, dtype in (("source", np.int32), ("distance", np.float32)):
-            table = np.array(getattr(self, name), dtype)
-            table.setflags(write=False)
-            object.__setattr__(self, name, table)
-        if self.source.ndim != 2 or self.source.shape != self.distance.shape:
+        source, distance = np.asarray(self.source), np.asarray(self.distance)
+        sources = _integer("sources", self.sources)
+        if not 1 <= sources <= np.iinfo(np.int32).max:
+            raise ValueError(f"edges: there must be between 1 and 2³¹ − 1 sources, got {sources}")
+        if source.ndim != 2 or source.shape != distance.shape:
             raise ValueError(
                 "edges: source and distance must be two tables of the same shape (n, m), "
-                f"got {self.source.shape} and {self.distance.shape}"
+                f"got {source.shape} and {distance.shape}"
             )
-        if self.source.size == 0:
-            raise ValueError(f"edges: there must be at least one destination and one edge, got {self.source.shape}")
-        if self.source.min() < -1 or self.source.max() >= self.sources:
-            raise ValueError(f"edges: sources must lie in −1..{self.sources - 1}")
-        ordered = np.sort(self.source, axis=1)
+        if source.size == 0:
+            raise ValueError(f"edges: there must be at least one destination and one edge, got {source.shape}")
+        if source.dtype.kind not in "iu" or distance.dtype.kind not in "iuf":
+            raise ValueError(
+                f"edges: source must hold integers and distance numbers, got {source.dtype} and {distance.dtype}"
+            )
+        if source.min() < -1 or source.max() >= sources:  # before integers of 64 bits are narrowed, which wraps them
+            raise ValueError(f"edges: sources must lie in −1..{sources - 1}")
+        ordered = np.sort(source, axis=1)
         if np.any((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)):
             raise ValueError("edges: a row names the same source twice")
+        # Tables are shared between calls and compiled into programs: nobody may write to them.
+        for name, table in (("source", source.astype(np.int32)), ("distance", distance.astype(np.float32))):
+            table.setflags(write=False)
+            object.__setattr__(self, name, table)
+        object.__setattr__(self, "sources", sources)
 
     @property
     def valid(self) -> Bool[np.ndarray, "n m"]:
@@ -75,12 +83,23 @@ class Edges:
 
 def grid_edges(grid: tuple[int, int], max_distance: int) -> Edges:
     """Edges between the cells of an h×w grid whose squared distance is at most `max_distance`."""
-    h, w = (operator.index(side) for side in grid)
+    try:
+        h, w = grid
+    except (TypeError, ValueError):
+        raise ValueError(f"grid must be (rows, columns), got {grid!r}") from None
+    h, w, max_distance = _integer("grid rows", h), _integer("grid columns", w), _integer("max_distance", max_distance)
     if h < 1 or w < 1:
         raise ValueError(f"grid must have at least one row and one column, got {h}×{w}")
     if max_distance < 0:
         raise ValueError(f"max_distance must be at least 0, got {max_distance}")
-    return _grid_edges(h, w, operator.index(max_distance))
+    return _grid_edges(h, w, max_distance)
+
+
+def _integer(name: str, value: object) -> int:
+    try:
+        return operator.index(value)  # ty: ignore[invalid-argument-type]
+    except TypeError:
+        raise ValueError(f"{name} must be an integer, got {value!r}") from None
 
 
 @lru_cache(maxsize=128)
@@ -105,8 +124,15 @@ def _grid_edges(h: int, w: int, max_distance: int) -> Edges:
     return Edges(source.astype(np.int32), np.where(inside, distance[order], 0).astype(np.float32), sources=h * w)
 
 
-@lru_cache(maxsize=128)
 def all_edges(destinations: int, sources: int) -> Edges:
     """Edges from every source to every destination, for gains given as a full (n, s) matrix."""
+    n, s = _integer("destinations", destinations), _integer("sources", sources)
+    if n < 1 or s < 1:
+        raise ValueError(f"edges: there must be at least one destination and one edge, got {(n, s)}")
+    return _all_edges(n, s)
+
+
+@lru_cache(maxsize=128)
+def _all_edges(destinations: int, sources: int) -> Edges:
     source = np.broadcast_to(np.arange(sources, dtype=np.int32), (destinations, sources))
     return Edges(source=source, distance=np.zeros(source.shape, np.float32), sources=sources)

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Float32, Int, Int32, Integer
 from itc.decoding import jax_matching, jax_sinkhorn
 from itc.decoding.config import DecodeConfig
 from itc.decoding.edges import Edges
-from itc.decoding.reference import draws_lazily
+from itc.decoding.reference import IMPOSSIBLE, draws_lazily
 from itc.types import Decoded, Matching
 
 # A random key, typed or raw; None where the configuration draws nothing.
@@ -93,7 +93,8 @@ def scores(
 ) -> Scores:
     """Score the copies and the generated tokens, with the configured noise.
 
-    Where c_w is for duplicates only and the cell may copy, what is new is worth c_w more, which takes it back.
+    Where c_w is for duplicates only and the cell may copy, what is new, and possible, is worth c_w more, which takes
+    it back.
     """
     held = previous[edges.source]
     if config.noise in ("edge", "token"):
@@ -128,7 +129,8 @@ def _with_free_novelty(
 ) -> Scores:
     """Scores from logits that have their noise already, in full."""
     score = logits if config.affinity == "log" else jax.nn.softmax(logits)
-    worth = jnp.where(jnp.isinf(_without(score + free[:, None], held, edges)), score, score + free[:, None])
+    new = _without(score, held, edges) > IMPOSSIBLE[config.affinity]
+    worth = jnp.where(new, score + free[:, None], score)
     return Scores(jnp.take_along_axis(score, held, axis=1), worth.max(axis=1), argmax(worth))
 
 
@@ -255,8 +257,18 @@ def match_frames(gains: Float[Array, "b n m"], edges: Edges, solver: str) -> Mat
 
 
 @jax.jit
-def extremes(logits: Float[Array, "*b n k"], previous: Integer[Array, "*b n"], codes: Int[Array, ""] | int | None):
-    """Smallest and largest over cells of the largest logit in use, smallest and largest token."""
-    in_use = True if codes is None else jnp.arange(logits.shape[-1]) < codes
-    tops = logits.max(axis=-1, where=jnp.broadcast_to(in_use, logits.shape), initial=-jnp.inf)
-    return tops.min(), tops.max(), previous.min(), previous.max()
+def tops(logits: Float[Array, "*b n k"], codes: Int[Array, ""] | int | None) -> Float[Array, "*b n"]:
+    """Each cell's largest logit among the codes in use; NaN where one of them is, which a maximum may lose on a CPU."""
+    if codes is not None:
+        in_use = jnp.broadcast_to(jnp.arange(logits.shape[-1]) < codes, logits.shape)
+        logits = jnp.where(in_use, logits, -jnp.inf)
+    return jnp.where(jnp.isnan(logits).any(axis=-1), jnp.nan, logits.max(axis=-1))
+
+
+@jax.jit
+def extremes(x: Array) -> tuple[Array, Array]:
+    """The smallest and the largest entry; NaN where an entry is."""
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return x.min(), x.max()
+    spoilt = jnp.isnan(x).any()
+    return jnp.where(spoilt, jnp.nan, x.min()), jnp.where(spoilt, jnp.nan, x.max())

@@ -86,7 +86,7 @@ def _bid(gains, edges: Edges) -> _Seats:
     def bid(_, seats: _Seats) -> _Seats:
         worth = gains - seats.price[sources]
         best = worth.max(axis=1)
-        edge = worth.argmax(axis=1)  # the first of equals: the nearest
+        edge = worth.argmax(axis=1).astype(jnp.int32)  # the first of equals: the nearest
         second = jnp.where(slots == edge[:, None], -jnp.inf, worth).max(axis=1, initial=0.0)
         raises = best - second
         target = jnp.take_along_axis(sources, edge[:, None], axis=1)[:, 0]

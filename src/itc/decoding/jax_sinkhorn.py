@@ -8,7 +8,13 @@ from jaxtyping import Bool, Float32, Int32
 from itc.decoding.config import DecodeConfig
 from itc.decoding.edges import Edges
 from itc.decoding.jax_matching import dual_bound, honest_gap, value_of
-from itc.decoding.reference import CHECK_EVERY, FORBIDDEN_COPY_COST, FORBIDDEN_WILDCARD_COST, SMALLEST_SPREAD
+from itc.decoding.reference import (
+    CHECK_EVERY,
+    FORBIDDEN_COPY_COST,
+    FORBIDDEN_WILDCARD_COST,
+    LARGEST_LOSS,
+    SMALLEST_SPREAD,
+)
 from itc.types import Matching
 
 
@@ -25,7 +31,8 @@ def sinkhorn(
     """
     copy_cost = config.distance_cost * edges.distance - copy
     wildcard_cost = config.wildcard_cost - generate
-    gains = jnp.where(allowed & jnp.isfinite(copy), wildcard_cost[:, None] - copy_cost, -jnp.inf)
+    allowed = allowed & (copy - generate[:, None] > -LARGEST_LOSS)
+    gains = jnp.where(allowed, wildcard_cost[:, None] - copy_cost, -jnp.inf)
     allowed = gains > -jnp.inf
     if config.sinkhorn_bonus:
         copy_cost, wildcard_cost = copy_cost - config.wildcard_cost, wildcard_cost - config.wildcard_cost

@@ -26,6 +26,11 @@ from itc.types import Decoded, Matching
 FORBIDDEN_COPY_COST = 100.0  # times c_d
 FORBIDDEN_WILDCARD_COST = 100.0
 SMALLEST_SPREAD = 1e-6  # a cost matrix of equal entries has none, and ε must not be 0
+# A copy whose score is lower by more is forbidden to Sinkhorn: sums of squares of larger costs would not fit float32.
+LARGEST_LOSS = 1e15
+# A score up to here says that the code is impossible. A probability below the normal numbers of float32 counts as 0, so
+# that all backends agree.
+IMPOSSIBLE = {"log": -np.inf, "probability": float(np.finfo(np.float32).tiny)}
 # Drawing cell noise lazily compares the codes of a cell's m copies with each other, m² for each cell; drawing it in
 # full costs k, each several times as much.
 LAZY_COMPARISONS_PER_DRAW = 16
@@ -87,10 +92,11 @@ def log_probabilities(
     logits: Float[np.ndarray, "n k"], config: DecodeConfig, codes: int | None
 ) -> Float64[np.ndarray, "n k"]:
     """Logits over the codes in use, at the configured temperature, as log-probabilities."""
-    logits = logits.astype(np.float64) / config.temperature
+    logits = logits.astype(np.float64)
     if codes is not None:
         logits[:, codes:] = -np.inf
-    return log_softmax(logits)
+    with np.errstate(over="ignore"):  # what is further below the largest than numbers reach is impossible
+        return log_softmax((logits - logits.max(axis=-1, keepdims=True)) / config.temperature)
 
 
 def log_softmax(x: Float64[np.ndarray, "n k"]) -> Float64[np.ndarray, "n k"]:
@@ -112,7 +118,8 @@ def scores(
 ) -> Scores:
     """Score the copies and the generated tokens, with the configured noise. `noise` is a generator or Gumbel draws.
 
-    Where c_w is for duplicates only and the cell may copy, what is new is worth c_w more, which takes it back.
+    Where c_w is for duplicates only and the cell may copy, what is new, and possible, is worth c_w more, which takes
+    it back.
     """
     held = previous[edges.source]  # the code each edge would copy; padding edges are masked later
     if config.noise in ("edge", "token"):
@@ -133,7 +140,7 @@ def scores(
     score = log_p if config.affinity == "log" else np.exp(log_softmax(log_p))
     copy = np.take_along_axis(score, held, axis=1)
     if config.charge_for == "duplicates":
-        new = np.ones(score.shape, bool)
+        new = score > IMPOSSIBLE[config.affinity]
         np.put_along_axis(new, np.where(edges.valid, held, held[:, :1]), False, axis=1)  # edge 0 is the cell's own
         score = score + config.wildcard_cost * (new & allowed[:, None])
         token = score.argmax(axis=1)
@@ -223,6 +230,7 @@ def logsumexp(x: Float64[np.ndarray, "r r"], axis: int) -> Float64[np.ndarray, "
 def sinkhorn_match(found: Scores, edges: Edges, config: DecodeConfig, allowed: Bool[np.ndarray, "n m"]) -> Matching:
     """Entropic transport between sources and cells, rounded to a correspondence."""
     n, s = len(edges.source), edges.sources
+    allowed = allowed & (found.copy - found.generate[:, None] > -LARGEST_LOSS)
     cost, epsilon = dense_costs(found, edges, config, allowed)
     kernel = -cost / epsilon
     u, v = sinkhorn_potentials(kernel, config)

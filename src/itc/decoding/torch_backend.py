@@ -10,7 +10,7 @@ from torch import Tensor
 from itc.decoding import torch_matching, torch_sinkhorn
 from itc.decoding.config import DecodeConfig
 from itc.decoding.edges import Edges
-from itc.decoding.reference import draws_lazily
+from itc.decoding.reference import IMPOSSIBLE, draws_lazily
 from itc.types import Decoded, Matching
 
 # Codes are sampled in two stages, first a block of this many, then one of its codes: no cumulative sum over all codes.
@@ -96,7 +96,8 @@ def scores(
 ) -> Scores:
     """Score the copies and the generated tokens, with the configured noise.
 
-    Where c_w is for duplicates only and the cell may copy, what is new is worth c_w more, which takes it back.
+    Where c_w is for duplicates only and the cell may copy, what is new, and possible, is worth c_w more, which takes
+    it back.
     """
     held = previous[:, torch_matching.on_device(edges, "source", logits.device)]
     if config.noise in ("edge", "token"):
@@ -131,8 +132,8 @@ def _with_free_novelty(
 ) -> Scores:
     """Scores from logits that have their noise already, in full."""
     score = logits if config.affinity == "log" else logits.softmax(dim=-1)
-    raised = score + free[..., None]
-    best, token = torch.where(_without(raised, held, edges).isinf(), score, raised).max(dim=-1)
+    new = _without(score, held, edges) > IMPOSSIBLE[config.affinity]
+    best, token = torch.where(new, score + free[..., None], score).max(dim=-1)
     return Scores(score.gather(2, held), best, token)
 
 

@@ -8,7 +8,13 @@ from torch import Tensor
 
 from itc.decoding.config import DecodeConfig
 from itc.decoding.edges import Edges
-from itc.decoding.reference import CHECK_EVERY, FORBIDDEN_COPY_COST, FORBIDDEN_WILDCARD_COST, SMALLEST_SPREAD
+from itc.decoding.reference import (
+    CHECK_EVERY,
+    FORBIDDEN_COPY_COST,
+    FORBIDDEN_WILDCARD_COST,
+    LARGEST_LOSS,
+    SMALLEST_SPREAD,
+)
 from itc.decoding.torch_matching import dual_bound, honest_gap, on_device, value_of
 from itc.types import Matching
 
@@ -30,7 +36,7 @@ def sinkhorn(
     sources, of_source = on_device(edges, "source", device), on_device(edges, "of_source", device)
     copy_cost = config.distance_cost * on_device(edges, "distance", device) - copy
     wildcard_cost = config.wildcard_cost - generate
-    allowed = allowed & copy.isfinite()
+    allowed = allowed & (copy - generate[..., None] > -LARGEST_LOSS)
     gains = torch.where(allowed, wildcard_cost[..., None] - copy_cost, -torch.inf)
     if config.sinkhorn_bonus:
         copy_cost, wildcard_cost = copy_cost - config.wildcard_cost, wildcard_cost - config.wildcard_cost
