@@ -8,6 +8,7 @@ import pytest
 from jax import lax, random
 from scipy.stats import norm
 
+from drawn_weights import drawn
 from itc.extras import foreign_rules
 from itc.policies.actor_critic_loss import ActorCriticConfig, actor_critic_loss, until_end
 from itc.policies.lstm import LSTMActorCritic, LSTMPolicyConfig, Outlook
@@ -118,8 +119,7 @@ def test_where_learning_starts():
 
 def test_the_better_arm_is_found():
     """Two arms, the second of which pays: it is played more often, and what it pays is what the critic expects."""
-    shapes = jax.eval_shape(lambda: LSTMActorCritic(random.key(0), (1, 1), 2, 2, LSTMPolicyConfig((4, 4), 8)))
-    network = jax.tree.map(lambda leaf: jnp.asarray(GENERATOR.normal(0, 0.3, leaf.shape), jnp.float32), shapes)
+    network = drawn(lambda key: LSTMActorCritic(key, (1, 1), 2, 2, LSTMPolicyConfig((4, 4), 8)))
     codes, optimiser = jnp.ones((32, 2, 1, 2)), optax.adam(0.02)
 
     def learn(learner, key):

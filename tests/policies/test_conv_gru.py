@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from jax import random
 
+from drawn_weights import drawn
 from itc.envs.registry import make
 from itc.policies.conv_gru import ActorCritic, PolicyConfig
 from itc.policies.encoders import EncoderConfig
@@ -14,16 +15,21 @@ from itc.presets import PRESETS
 SMALL = PolicyConfig(EncoderConfig((4, 6)), memory=8, hidden=16)
 
 
+unroll = jax.jit(lambda network, *seen: network.unroll(network.empty_memory(2), *seen))
+step = jax.jit(lambda network, *seen: network(*seen))
+
+
 @pytest.mark.parametrize("shared", [False, True])
 def test_unrolling_equals_stepping(shared):
     spec = make("minatar/breakout").spec
-    network = ActorCritic(random.key(0), spec, PolicyConfig(SMALL.encoder, 8, 16, shared))
-    frames = random.bernoulli(random.key(1), 0.3, (2, 5, *spec.frame_shape)).astype(jnp.uint8)
-    first = jnp.zeros((2, 5), bool).at[0, 3].set(True)
-    memory, together = network.unroll(network.empty_memory(2), frames, first)
+    network = drawn(lambda key: ActorCritic(key, spec, PolicyConfig(SMALL.encoder, 8, 16, shared)))
+    frames = (np.random.default_rng(1).random((2, 5, *spec.frame_shape)) < 0.3).astype(np.uint8)
+    first = np.zeros((2, 5), bool)
+    first[0, 3] = True
+    memory, together = unroll(network, frames, first)
     stepped = network.empty_memory(2)
     for t in range(5):
-        stepped, judgement = network(stepped, frames[:, t], first[:, t])
+        stepped, judgement = step(network, stepped, frames[:, t], first[:, t])
         np.testing.assert_allclose(judgement.logits, together.logits[:, t], atol=1e-5)
         np.testing.assert_allclose(judgement.value, together.value[:, t], atol=1e-5)
     np.testing.assert_allclose(stepped, memory, atol=1e-5)
@@ -51,7 +57,12 @@ def test_the_papers_sizes(preset, encoded):
 
 def test_untrained_policies_find_all_actions_about_equally_good():
     spec = make("creatures").spec
-    network = ActorCritic(random.key(0), spec, SMALL)
-    frames = random.randint(random.key(1), (8, *spec.frame_shape), 0, 256).astype(jnp.uint8)
-    _, judgement = network(network.empty_memory(8), frames, jnp.ones(8, bool))
+    frames = np.random.default_rng(1).integers(256, size=(8, *spec.frame_shape)).astype(np.uint8)
+
+    @jax.jit
+    def judge(key, frames):
+        network = ActorCritic(key, spec, SMALL)
+        return network(network.empty_memory(8), frames, jnp.ones(8, bool))
+
+    _, judgement = judge(random.key(0, impl="unsafe_rbg"), frames)  # a generator that compiles sooner
     np.testing.assert_allclose(jax.nn.softmax(judgement.logits), 1 / spec.num_actions, atol=0.05)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from jax import random
 
+from drawn_weights import drawn
 from itc.policies.lstm import LSTM, LSTMActorCritic, LSTMPolicyConfig, Memory, forget
 
 GRID, CODE_SIZE, ACTIONS = (2, 3), 4, 5
@@ -16,14 +17,7 @@ SMALL = LSTMPolicyConfig(channels=(6, 3), hidden=8)
 
 @pytest.fixture(scope="module")
 def network():
-    return drawn(lambda key: LSTMActorCritic(key, GRID, CODE_SIZE, ACTIONS, SMALL))
-
-
-def drawn(make):
-    """With weights by NumPy, which needs no compiler."""
-    generator = np.random.default_rng(0)
-    shapes = jax.eval_shape(make, random.key(0))
-    return jax.tree.map(lambda leaf: jnp.asarray(generator.normal(0, 0.4, leaf.shape), jnp.float32), shapes)
+    return drawn(lambda key: LSTMActorCritic(key, GRID, CODE_SIZE, ACTIONS, SMALL), 0.4)
 
 
 def codes(*lead):
@@ -51,7 +45,7 @@ def test_the_papers_size(actions):
 
 
 def test_a_step_is_torchs_step():
-    ours, theirs = drawn(lambda key: LSTM(key, 8)), torch.nn.LSTM(8, 8)
+    ours, theirs = drawn(lambda key: LSTM(key, 8), 0.4), torch.nn.LSTM(8, 8)
     with torch.no_grad():
         for name, layer in (("ih", ours.from_input), ("hh", ours.from_hidden)):
             getattr(theirs, f"weight_{name}_l0").copy_(torch.tensor(np.asarray(layer.weight).T.copy()))

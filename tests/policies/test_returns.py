@@ -20,7 +20,7 @@ def by_loop(rewards, values, ends, discount, gae_lambda, leaky):
             alive = 1.0 - ends[lane, t]
             surprise = rewards[lane, t] + discount * alive * values[lane, t + 1] - values[lane, t]
             later = surprise + discount * gae_lambda * (1.0 if leaky else alive) * later
-            found[lane, t] = later * (alive if leaky else 1.0)
+            found[lane, t] = surprise if leaky and ends[lane, t] else later
     return found
 
 
@@ -39,16 +39,20 @@ def test_nothing_after_an_end_counts_before_it_unless_leaky():
         assert np.allclose(before[0, :2], after[0, :2]) != leaky
 
 
-def test_the_normaliser_is_right_from_the_first_update():
+def test_the_normaliser_starts_as_published_and_is_right_from_the_third_update():
     normaliser = new_return_normaliser()
-    assert (float(normaliser.mean), float(normaliser.spread)) == (0, 1)
+    np.testing.assert_allclose((normaliser.mean, normaliser.spread), (0, 0.1), rtol=1e-6)
     returns = jnp.asarray([[1.0, 3.0], [5.0, 7.0]])
-    normaliser = normaliser.update(returns, 0.95)
-    np.testing.assert_allclose(normaliser.mean, 4, rtol=1e-5)
-    np.testing.assert_allclose(normaliser.spread, np.std([1, 3, 5, 7]), rtol=1e-5)
-    np.testing.assert_allclose(normaliser.restore(normaliser.standardise(returns)), returns, rtol=1e-5)
+    spread = np.std([1, 3, 5, 7])
+    for weight in (0.05, 0.0975, 0.142625):  # 1 − 0.95, 1 − 0.95², 1 − 0.95³
+        normaliser = normaliser.update(returns, 0.95)
+        np.testing.assert_allclose(normaliser.mean, 4, rtol=1e-5)
+        np.testing.assert_allclose(normaliser.spread, spread * min(1, weight / 0.1), rtol=1e-5)
+        np.testing.assert_allclose(normaliser.restore(normaliser.standardise(returns)), returns, rtol=1e-5)
     later = normaliser.update(returns + 10, 0.95)
-    np.testing.assert_allclose(later.mean, (4 * 0.95 + 14) / 1.95, rtol=1e-5)  # debiased: weights 0.0475 and 0.05
+    np.testing.assert_allclose(later.mean, (4 * 0.95 * 0.142625 + 14 * 0.05) / (0.95 * 0.142625 + 0.05), rtol=1e-5)
+    slow = new_return_normaliser().update(returns, 0.999)
+    np.testing.assert_allclose(slow.mean, 4 * 0.001 / 0.01, rtol=1e-4)  # the mean is divided by 0.01 at least
 
 
 def test_small_spreads_are_not_blown_up():

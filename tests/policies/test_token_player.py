@@ -10,6 +10,7 @@ import pytest
 from jax import random
 from jaxtyping import Array, Bool, Float32, Int32
 
+from drawn_weights import drawn
 from itc.envs.rollout import Play, rollout
 from itc.policies.lstm import LSTMActorCritic, LSTMPolicyConfig, Memory
 from itc.policies.token_player import FramePolicy, TokenPolicy
@@ -28,9 +29,8 @@ play = eqx.filter_jit(lambda policy, *seen: policy(*seen))
 
 @pytest.fixture(scope="module")
 def network():
-    """With preferences, and with weights by NumPy, which needs no compiler."""
-    shapes = jax.eval_shape(lambda: LSTMActorCritic(random.key(0), GRID, 3, ACTIONS, LSTMPolicyConfig((5, 4), 8)))
-    network = jax.tree.map(lambda leaf: jnp.asarray(GENERATOR.normal(0, 0.4, leaf.shape), jnp.float32), shapes)
+    """With preferences."""
+    network = drawn(lambda key: LSTMActorCritic(key, GRID, 3, ACTIONS, LSTMPolicyConfig((5, 4), 8)), 0.4)
     return eqx.tree_at(lambda network: network.actor.bias, network, jnp.array([0.0, 1.5, -2.0, 1.0]))
 
 

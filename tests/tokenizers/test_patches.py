@@ -76,6 +76,12 @@ def frames_near_the_threshold(seed: int, config: PatchTokenizerConfig, b: int) -
     return np.clip(np.round(walk), 0, 255).astype(np.uint8).reshape(b, *config.patch)
 
 
+def forget_programs() -> None:
+    """Those of this module only: compiling all others again would take long."""
+    encode.clear_cache()
+    update.clear_cache()
+
+
 def assert_same(found: Codebook, expected: Codebook) -> None:
     assert int(found.size) == int(expected.size)
     np.testing.assert_array_equal(found.patches, expected.patches)
@@ -145,12 +151,12 @@ def test_codebook_is_that_of_the_scan_across_turns(monkeypatch):
     monkeypatch.setattr(distinct_module, "SLOT_BITS", 3)
     monkeypatch.setattr(patches_module, "PATCHES_AT_ONCE", 16)
     monkeypatch.setattr(patches_module, "CODES_AT_ONCE", 24)  # does not divide 64
-    jax.clear_caches()
+    forget_programs()
     config = PatchTokenizerConfig(patch=(2, 2, 1), codes=64, threshold=0.05)
     batches = [random_frames(seed, 4, config, (5, 5), top=255) for seed in range(3)]
     codebook = assert_grows_as_the_scan(config, *batches)
     np.testing.assert_array_equal(encode(codebook, batches[0]), nearest(codebook, batches[0]))
-    jax.clear_caches()
+    forget_programs()
 
 
 def test_codebook_and_tokens_on_craftax_frames():
@@ -235,8 +241,7 @@ def test_an_empty_codebook_encodes_to_zeros():
 
 
 def test_a_growing_codebook_compiles_once():
-    encode.clear_cache()
-    update.clear_cache()
+    forget_programs()
     codebook = empty_codebook(TINY)
     for seed in range(3):
         frames = random_frames(seed, 6, TINY, (3, 5), top=255)

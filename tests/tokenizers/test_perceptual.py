@@ -76,8 +76,9 @@ def perceptual(files) -> Perceptual:
 
 
 def two_pictures(side: tuple[int, int], count: int = 2) -> tuple[jax.Array, jax.Array]:
-    x = random.uniform(random.key(0), (count, *side, 3), minval=-1.0, maxval=1.0)
-    return x, x + 0.3 * random.normal(random.key(1), x.shape)
+    generator = np.random.default_rng(0)
+    x = generator.uniform(-1, 1, (count, *side, 3))
+    return jnp.asarray(x, jnp.float32), jnp.asarray(x + 0.3 * generator.normal(size=x.shape), jnp.float32)
 
 
 def lpips(weights, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -105,7 +106,7 @@ def lpips(weights, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def test_distances_and_their_gradient_are_lpips(weights, perceptual):
-    x, y = two_pictures((64, 64))
+    x, y = two_pictures((32, 32))
     torch_x, torch_y = (torch.tensor(np.asarray(one)).permute(0, 3, 1, 2) for one in (x, y))
     torch_y.requires_grad_()
     theirs = lpips(weights, torch_x, torch_y)
@@ -124,8 +125,8 @@ def test_distances_and_their_gradient_are_lpips(weights, perceptual):
 
 def small(dropout: bool = False, bias: float = 0.0) -> Perceptual:
     """Two blocks of one narrow convolution each."""
-    weights = random.normal(random.key(2), (2, 3, 3, 3, 3))
-    blocks = tuple((Conv3x3(weight, jnp.full(3, bias)),) for weight in weights)
+    weights = np.random.default_rng(2).normal(size=(2, 3, 3, 3, 3))
+    blocks = tuple((Conv3x3(jnp.asarray(weight, jnp.float32), jnp.full(3, bias)),) for weight in weights)
     return Perceptual(blocks, tuple(jnp.ones(3) for _ in blocks), dropout)
 
 

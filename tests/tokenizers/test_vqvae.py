@@ -11,6 +11,7 @@ import pytest
 import torch
 from jax import random
 
+from drawn_weights import drawn
 from itc.extras import foreign_rules
 from itc.layers import Conv3x3, DoublingConv3x3, NarrowConv3x3, convolve_by_library, convolve_doubled, convolve_to_few
 from itc.tokenizers.perceptual import Perceptual
@@ -35,9 +36,7 @@ loss_and_gradient = jax.jit(jax.value_and_grad(vqvae_loss, has_aux=True))
 
 
 def filled(frame_shape: tuple[int, int, int], config: VQVAEConfig) -> VQVAE:
-    """A model whose numbers are all away from where they start, so that none can be left out unnoticed."""
-    shapes, noise = eqx.filter_eval_shape(VQVAE, random.key(0), frame_shape, config), np.random.default_rng(0)
-    return jax.tree.map(lambda leaf: jnp.asarray(0.3 * noise.standard_normal(leaf.shape, np.float32)), shapes)
+    return drawn(lambda key: VQVAE(key, frame_shape, config))
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +52,15 @@ def fresh() -> VQVAE:
 
 @pytest.fixture(scope="module")
 def statistics() -> Statistics:
-    keys = random.split(random.key(2))
-    return Statistics(random.normal(keys[0], (6,)) * 0.1, random.uniform(keys[1], (6,), minval=0.05, maxval=0.2))
+    generator = np.random.default_rng(2)
+    return Statistics(
+        *(jnp.asarray(x, jnp.float32) for x in (generator.normal(0, 0.1, 6), generator.uniform(0.05, 0.2, 6)))
+    )
 
 
 @pytest.fixture(scope="module")
 def frames() -> jax.Array:
-    return random.randint(random.key(3), (5, *FRAME), 0, 256).astype(jnp.uint8)
+    return jnp.asarray(np.random.default_rng(3).integers(256, size=(5, *FRAME)), jnp.uint8)
 
 
 # The same network in PyTorch.

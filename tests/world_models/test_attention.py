@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import random
 
 from itc.world_models.attention import (
     QUERIES_AT_ONCE,
@@ -26,6 +25,14 @@ def unturned(t):
     return Rotation(jnp.zeros((t * S, D // 2)), jnp.ones((t * S, D // 2)))
 
 
+def drawn_numbers(*shape):
+    return jnp.asarray(np.random.default_rng(0).normal(size=shape), jnp.float32)
+
+
+def some_projections(t):
+    return drawn_numbers(B, t, S, 3, H, D)
+
+
 def textbook(projected, seeds, rate):
     """All scores at once, masked; dropout from the same bits, tile by tile."""
     t = projected.shape[1]
@@ -42,24 +49,28 @@ def textbook(projected, seeds, rate):
     return jnp.einsum("bhqp,bhpd->bqhd", weights, v).reshape(B, t, S, H * D)
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.3])
-@pytest.mark.parametrize("t", LENGTHS)
+# Without dropout, short sequences are compared in NumPy, as part of the whole model.
+@pytest.mark.parametrize(("t", "rate"), [(3, 0.3), (50, 0.3), (50, 0.0)])
 def test_output_and_gradient_equal_the_textbook(t, rate):
-    projected = random.normal(random.key(0), (B, t, S, 3, H, D))
-    weight = random.normal(random.key(2), (B, t, S, H * D))
-    seeds = random.bits(random.key(1), (B, t))
+    projected, weight = some_projections(t), drawn_numbers(B, t, S, H * D)
+    seeds = jnp.asarray(np.random.default_rng(1).integers(2**32, size=(B, t), dtype=np.uint32))
 
-    def value(attention):
-        return jax.jit(jax.value_and_grad(lambda projected: (attention(projected, seeds, rate) * weight).sum()))
+    @jax.jit
+    def both(projected):
+        """In one program: its compilation takes most of the time."""
+        return [
+            jax.value_and_grad(lambda x, attention=attention: (attention(x, seeds, rate) * weight).sum())(projected)
+            for attention in (partial(block_attention, unturned(t)), textbook)
+        ]
 
-    ours = value(partial(block_attention, unturned(t)))(projected)
-    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(value(textbook)(projected)), strict=True):
+    ours, expected = both(projected)
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
 
 
 def test_cached_attention_sees_exactly_the_filled_blocks():
     t, layer = 3, 1
-    projected = random.normal(random.key(0), (B, t, S, 3, H, D))
+    projected = some_projections(t)
     whole = block_attention(unturned(t), projected, None, 0.1)
     q, k, v = jax.vmap(partial(split_heads, unturned(t)))(projected.reshape(B, t * S, 3, H, D))
     attend = jax.jit(cached_attention, static_argnums=3)

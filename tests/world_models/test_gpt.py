@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import plain
 import pytest
-from jax import random
+from jax import lax, random
 
+from drawn_weights import drawn
 from itc.world_models.gpt import WorldModel, WorldModelConfig
 from itc.world_models.losses import world_model_loss
 
@@ -17,12 +18,8 @@ GRID, ACTIONS, CODES = (2, 3), 5, 80
 SMALL = WorldModelConfig(codes=CODES, blocks=4, layers=2, heads=2, embedding=32, hidden=48)
 
 
-def make(config=SMALL, seed=0):
-    """A model whose every parameter matters: biases and scales moved away from their start."""
-    model = WorldModel(random.key(seed), GRID, ACTIONS, config)
-    leaves, tree = jax.tree.flatten(model)
-    keys = random.split(random.key(seed + 1), len(leaves))
-    return tree.unflatten([leaf + 0.1 * random.normal(key, leaf.shape) for leaf, key in zip(leaves, keys, strict=True)])
+def make(config=SMALL):
+    return drawn(lambda key: WorldModel(key, GRID, ACTIONS, config))
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +29,11 @@ def model():
 
 @pytest.fixture(scope="module")
 def batch():
-    keys = random.split(random.key(7), 4)
-    tokens = random.randint(keys[0], (2, 5, 6), 0, 64)
-    actions = random.randint(keys[1], (2, 4), 0, ACTIONS)
-    rewards = random.uniform(keys[2], (2, 4))
-    return tokens, actions, rewards, random.bernoulli(keys[3], 0.3, (2, 4))
+    generator = np.random.default_rng(7)
+    tokens = generator.integers(64, size=(2, 5, 6)).astype(np.int32)
+    actions = generator.integers(ACTIONS, size=(2, 4)).astype(np.int32)
+    rewards = generator.random((2, 4), np.float32)
+    return tuple(jnp.asarray(part) for part in (tokens, actions, rewards, generator.random((2, 4)) < 0.3))
 
 
 predict = eqx.filter_jit(lambda model, tokens, actions: model(tokens, actions, 64))
@@ -67,13 +64,16 @@ def test_no_future_frame_influences_a_prediction_and_a_frame_sees_itself(model, 
 def test_cached_equals_uncached(batch, rotary):
     model = make(replace(SMALL, rotary=rotary))
     tokens, actions = batch[0][:, :-1], batch[1]
-    whole = predict(model, tokens, actions)
-    step = eqx.filter_jit(lambda model, cache, tokens, actions: model.step(cache, tokens, actions, 64))
-    cache = model.empty_cache(2)
-    for t in range(4):
-        cache, prediction = step(model, cache, tokens[:, t], actions[:, t])
-        for part, of_whole in zip(prediction, whole, strict=True):
-            np.testing.assert_allclose(part, of_whole[:, t], atol=1e-4)
+
+    @jax.jit
+    def both(model):
+        blocks = (jnp.swapaxes(tokens, 0, 1), actions.T)
+        steps = lax.scan(lambda cache, block: model.step(cache, *block, 64), model.empty_cache(2), blocks)
+        return model(tokens, actions, 64), *steps
+
+    whole, cache, stepped = both(model)
+    for part, of_whole in zip(stepped, whole, strict=True):
+        np.testing.assert_allclose(jnp.swapaxes(part, 0, 1), of_whole, atol=1e-4)
     assert int(cache.block) == 4
 
 

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import random
+from jax import lax, random
 
+from drawn_weights import drawn
 from itc.hl_gauss import reward_bias
 from itc.world_models.pop import POPConfig, POPWorldModel
 
@@ -19,16 +20,8 @@ SMALL = POPConfig(
 BASELINE = replace(SMALL, rotary="1d", absolute=False)
 
 
-def make(config=SMALL, seed=0):
-    """A model whose every parameter matters: biases and scales moved away from their start."""
-
-    @jax.jit
-    def make_and_move(start, nudge):
-        leaves, tree = jax.tree.flatten(POPWorldModel(start, GRID, ACTIONS, config))
-        keys = random.split(nudge, len(leaves))
-        return tree.unflatten([x + 0.1 * random.normal(key, x.shape) for x, key in zip(leaves, keys, strict=True)])
-
-    return make_and_move(random.key(seed), random.key(seed + 1))
+def make(config=SMALL):
+    return drawn(lambda key: POPWorldModel(key, GRID, ACTIONS, config))
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +31,13 @@ def model():
 
 @pytest.fixture(scope="module")
 def batch():
-    codes_key, actions_key = random.split(random.key(7))
-    return random.normal(codes_key, (2, 4, CELLS, 32)), random.randint(actions_key, (2, 4), 0, ACTIONS)
+    return some_blocks(4)
+
+
+def some_blocks(t):
+    generator = np.random.default_rng(7)
+    codes = generator.normal(size=(2, t, CELLS, 32)).astype(np.float32)
+    return jnp.asarray(codes), jnp.asarray(generator.integers(ACTIONS, size=(2, t)), jnp.int32)
 
 
 whole = eqx.filter_jit(lambda model, codes, actions, key=None: model(codes, actions, key))
@@ -55,20 +53,26 @@ def test_parameter_counts_of_the_paper(actions):
         assert sum(leaf.size for leaf in jax.tree.leaves(getattr(model, name))) == size, name
 
 
-@pytest.mark.parametrize("config", [SMALL, BASELINE])
-def test_training_equals_one_block_at_a_time(batch, config):
-    model = make(config)
-    codes, actions = batch
-    expected = whole(model, codes, actions)
-    observe, predict = eqx.filter_jit(POPWorldModel.observe), eqx.filter_jit(POPWorldModel.predict)
-    state = model.empty_state(2)
-    for t in range(4):
-        prediction = predict(model, state)
-        for name in ("tokens", "reward", "done"):
-            np.testing.assert_allclose(getattr(prediction, name), getattr(expected, name)[:, t], atol=1e-4)
-        np.testing.assert_allclose(prediction.members, expected.members[:, :, t], atol=1e-4)
-        state = observe(model, state, codes[:, t], actions[:, t])
-    assert int(state.block) == 4
+@pytest.mark.parametrize(("config", "blocks"), [(SMALL, 8), (BASELINE, 4)])
+def test_training_equals_one_block_at_a_time(config, blocks):
+    """Also for more blocks than the four of training."""
+    codes, actions = some_blocks(blocks)
+
+    @jax.jit
+    def both(model):
+        def step(state, block):
+            return model.observe(state, *block), model.predict(state)
+
+        one_by_one = (jnp.swapaxes(codes, 0, 1), actions.T)
+        return model(codes, actions), *lax.scan(step, model.empty_state(2), one_by_one)
+
+    expected, state, predicted = both(make(config))
+    for name in ("tokens", "reward", "done"):
+        np.testing.assert_allclose(
+            jnp.swapaxes(getattr(predicted, name), 0, 1), getattr(expected, name), atol=1e-4, err_msg=name
+        )
+    np.testing.assert_allclose(jnp.moveaxis(predicted.members, 0, 2), expected.members, atol=1e-4)
+    assert int(state.block) == blocks
     assert state.memory.shape == (2, 2, 2, 16, 16)
 
 
@@ -79,18 +83,6 @@ def test_results_depend_neither_on_the_chunks_nor_on_what_follows(model, batch):
     np.testing.assert_allclose(whole(dense, codes, actions).tokens, expected, atol=1e-4)
     # Three blocks cannot be split into chunks of two, and it does not matter.
     np.testing.assert_allclose(whole(model, codes[:, :3], actions[:, :3]).tokens, expected[:, :3], atol=1e-4)
-
-
-def test_more_blocks_than_in_training_can_be_observed(model, batch):
-    codes, actions = (jnp.concatenate([part, part], axis=1) for part in batch)
-    longer = whole(model, codes, actions).tokens
-
-    def step(state, block):
-        return model.observe(state, *block), model.predict(state).tokens
-
-    blocks = (codes.swapaxes(0, 1), actions.swapaxes(0, 1))
-    _, predicted = eqx.filter_jit(lambda: jax.lax.scan(step, model.empty_state(2), blocks))()
-    np.testing.assert_allclose(predicted.swapaxes(0, 1), longer, atol=1e-4)
 
 
 def moved(before, after):
@@ -130,8 +122,8 @@ def test_dropout_differs_between_keys_and_needs_one(model, batch):
 
 
 def test_reward_starts_around_zero():
-    model = jax.jit(lambda key: POPWorldModel(key, GRID, ACTIONS, SMALL))(random.key(0))
-    np.testing.assert_array_equal(model.reward_head.outer.bias, reward_bias())
+    start = jax.jit(lambda key: POPWorldModel(key, GRID, ACTIONS, SMALL).reward_head.outer.bias)
+    np.testing.assert_array_equal(start(random.key(0)), reward_bias())
 
 
 def test_sizes_that_do_not_fit_are_named():

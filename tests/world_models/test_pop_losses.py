@@ -15,17 +15,17 @@ from itc.world_models.pop import POPConfig, POPWorldModel
 from itc.world_models.pop_losses import Segments, decays, intrinsic_reward, pop_loss
 
 B, T = 6, 4
-CODEBOOK = random.normal(random.key(5), (SMALL.codes, SMALL.width))
+CODEBOOK = jnp.asarray(np.random.default_rng(5).normal(size=(SMALL.codes, SMALL.width)), jnp.float32)
 LENGTHS = np.array([4, 4, 3, 4, 3, 4])
 
 
 def some_segments(lengths=LENGTHS, seed=7):
-    keys = random.split(random.key(seed), 4)
+    generator = np.random.default_rng(seed)
     return Segments(
-        random.randint(keys[0], (B, T, CELLS), 0, SMALL.codes),
-        random.randint(keys[1], (B, T), 0, ACTIONS),
-        random.normal(keys[2], (B, T)),
-        random.bernoulli(keys[3], 0.4, (B, T)),
+        jnp.asarray(generator.integers(SMALL.codes, size=(B, T, CELLS)), jnp.int32),
+        jnp.asarray(generator.integers(ACTIONS, size=(B, T)), jnp.int32),
+        jnp.asarray(generator.normal(size=(B, T)), jnp.float32),
+        jnp.asarray(generator.random((B, T)) < 0.4),
         jnp.asarray(np.arange(T)[None] < lengths[:, None]),
     )
 

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import random
 
 from itc.world_models.attention import Heads
 from itc.world_models.layout import Layout, rotary_angles
@@ -23,8 +22,16 @@ def rotation(rotary, blocks):
     return jax.tree.map(lambda part: jnp.concatenate([part, part[:, :CELLS]], axis=1), whole)
 
 
+@partial(jax.jit, static_argnums=(0, 1, 5))
+def retained(rotary, chunk, blocks, projected, memory, part=(0, SLOTS + CELLS)):
+    """Of that part of each block's tokens."""
+    turn = jax.tree.map(lambda x: x[:, slice(*part)], rotation(rotary, blocks))
+    return retention(SLOTS, chunk, turn, projected[:, :, slice(*part)], memory)
+
+
 def projections(t):
-    return random.normal(random.key(t), (B, t, SLOTS + CELLS, 3, H, D))
+    generator = np.random.default_rng(t)
+    return jnp.asarray(generator.normal(size=(B, t, SLOTS + CELLS, 3, H, D)), jnp.float32)
 
 
 def by_loops(rotary, projected):
@@ -71,8 +78,7 @@ def test_dense_and_chunkwise_equal_plain_loops(rotary, t):
     expected = by_loops(rotary, np.asarray(projected, np.float64))
     memories = []
     for chunk in [chunk for chunk in (1, 2, 4) if t % chunk == 0]:
-        run = jax.jit(partial(retention, SLOTS, chunk))
-        memory, gathered = run(rotation(rotary, jnp.arange(t)), projected, jnp.zeros((B, H, D, D)))
+        memory, gathered = retained(rotary, chunk, jnp.arange(t), projected, jnp.zeros((B, H, D, D)))
         np.testing.assert_allclose(gathered, expected, atol=2e-5)
         memories.append(memory)
     for memory in memories[1:]:
@@ -84,22 +90,21 @@ def test_one_block_at_a_time_equals_all_at_once(rotary):
     """Predictions without real tokens beside them, then the block without predictions."""
     t = 4
     projected = projections(t)
-    _, whole = retention(SLOTS, t, rotation(rotary, jnp.arange(t)), projected, jnp.zeros((B, H, D, D)))
-    run = jax.jit(partial(retention, SLOTS, 1))
     memory = jnp.zeros((B, H, D, D))
+    _, whole = retained(rotary, t, jnp.arange(t), projected, memory)
+    real, predicted = (0, SLOTS), (SLOTS, SLOTS + CELLS)
     for block in range(t):
-        turn = rotation(rotary, jnp.arange(block, block + 1))
         here = projected[:, block : block + 1]
-        real, predicted = slice(SLOTS), slice(SLOTS, None)
         for part in (predicted, real):
-            after, gathered = run(jax.tree.map(lambda x, part=part: x[:, part], turn), here[:, :, part], memory)
-            np.testing.assert_allclose(gathered[:, 0], whole[:, block, part], atol=2e-5)
+            after, gathered = retained(rotary, 1, jnp.arange(block, block + 1), here, memory, part)
+            np.testing.assert_allclose(gathered[:, 0], whole[:, block, slice(*part)], atol=2e-5)
         memory = after
 
 
 def test_a_memory_stands_for_the_blocks_before():
     """Two chunks by hand, for one sequence, give what one gives."""
-    tokens = Heads(*random.normal(random.key(3), (3, 4, H, SLOTS + CELLS, D)))
+    generator = np.random.default_rng(3)
+    tokens = Heads(*(jnp.asarray(generator.normal(size=(4, H, SLOTS + CELLS, D)), jnp.float32) for _ in range(3)))
     step = jax.jit(partial(retain, SLOTS))
     memory, gathered = step(jnp.zeros((H, D, D)), tokens)
     first, second = (Heads(*(x[half] for x in tokens)) for half in (slice(2), slice(2, None)))

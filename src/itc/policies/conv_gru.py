@@ -1,7 +1,7 @@
 """The actor-critic of the token agent: encoder, recurrent memory, and two heads."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float32, Int, UInt8
 
 from itc.layers import Linear, Normalise
 from itc.policies.encoders import Encoder, EncoderConfig
-from itc.policies.layers import GRU, dense
+from itc.policies.layers import GRU, INITIAL_WEIGHTS, dense, normalise
 from itc.settings import Count, Settings
 from itc.types import EnvSpec
 
@@ -27,6 +27,7 @@ class PolicyConfig(Settings):
     memory: Count = 256  # numbers the recurrent network remembers
     hidden: Count = 2048  # width of the heads
     shared_trunk: bool = False  # actor and critic share everything but their last layer, as on MinAtar
+    initial_weights: Literal["published", "unit-gain"] = "published"  # of convolutions and the recurrent network
 
 
 class Judgement(NamedTuple):
@@ -54,7 +55,7 @@ class Trunk(eqx.Module):
 
     def __init__(self, key: Array, inputs: int, hidden: int):
         keys = random.split(key, 3)
-        self.norm_in, self.norm_out = Normalise(inputs), Normalise(hidden)
+        self.norm_in, self.norm_out = normalise(inputs), normalise(hidden)
         self.widen = dense(keys[0], inputs, hidden, ROOT_TWO)
         self.residuals = tuple(dense(residual_key, hidden, hidden, SMALL) for residual_key in keys[1:])
 
@@ -81,10 +82,11 @@ class ActorCritic(eqx.Module):
     def __init__(self, key: Array, spec: EnvSpec, config: PolicyConfig = PolicyConfig()):
         keys = random.split(key, 7)
         self.config = config
-        self.encoder = Encoder(keys[0], spec.frame_shape, spec.frame_max, config.encoder)
-        self.squeeze_norm = Normalise(self.encoder.size)
+        initial = INITIAL_WEIGHTS[config.initial_weights]
+        self.encoder = Encoder(keys[0], spec.frame_shape, spec.frame_max, config.encoder, initial)
+        self.squeeze_norm = normalise(self.encoder.size)
         self.squeeze = dense(keys[1], self.encoder.size, config.memory, ROOT_TWO)
-        self.gru = GRU(keys[2], config.memory, config.memory)
+        self.gru = GRU(keys[2], config.memory, config.memory, initial)
         inputs = self.encoder.size + config.memory
         self.actor_trunk = Trunk(keys[3], inputs, config.hidden)
         self.critic_trunk = None if config.shared_trunk else Trunk(keys[4], inputs, config.hidden)

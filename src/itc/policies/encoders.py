@@ -9,7 +9,7 @@ from jax import Array, random
 from jaxtyping import Float32, UInt8
 
 from itc.layers import Conv3x3, Normalise
-from itc.policies.layers import ACTIVATIONS, conv3x3, max_pool
+from itc.policies.layers import ACTIVATIONS, InitialWeights, max_pool, normalise
 from itc.settings import Count, Settings
 
 
@@ -39,8 +39,9 @@ class Residual(eqx.Module):
     conv: Conv3x3
     config: EncoderConfig = eqx.field(static=True)
 
-    def __init__(self, key: Array, channels: int, config: EncoderConfig):
-        self.norm, self.conv, self.config = Normalise(channels, config.axes), conv3x3(key, channels, channels), config
+    def __init__(self, key: Array, channels: int, config: EncoderConfig, initial: InitialWeights):
+        self.norm, self.config = normalise(channels, config.axes), config
+        self.conv = _conv3x3(key, channels, channels, initial)
 
     def __call__(self, x: Float32[Array, "b h w c"]) -> Float32[Array, "b h w c"]:
         return x + self.conv(self.norm(ACTIVATIONS[self.config.activation](x)))
@@ -53,10 +54,10 @@ class Block(eqx.Module):
     conv: Conv3x3
     residuals: tuple[Residual, ...]
 
-    def __init__(self, key: Array, inputs: int, outputs: int, config: EncoderConfig):
+    def __init__(self, key: Array, inputs: int, outputs: int, config: EncoderConfig, initial: InitialWeights):
         keys = random.split(key, 3)
-        self.norm, self.conv = Normalise(inputs, config.axes), conv3x3(keys[0], inputs, outputs)
-        self.residuals = tuple(Residual(residual_key, outputs, config) for residual_key in keys[1:])
+        self.norm, self.conv = normalise(inputs, config.axes), _conv3x3(keys[0], inputs, outputs, initial)
+        self.residuals = tuple(Residual(residual_key, outputs, config, initial) for residual_key in keys[1:])
 
     def __call__(self, x: Float32[Array, "b h w i"]) -> Float32[Array, "b h2 w2 o"]:
         x = max_pool(self.conv(self.norm(x)))
@@ -73,12 +74,19 @@ class Encoder(eqx.Module):
     frame_max: int = eqx.field(static=True)
     size: int = eqx.field(static=True)  # numbers that come out
 
-    def __init__(self, key: Array, frame_shape: tuple[int, int, int], frame_max: int, config: EncoderConfig):
+    def __init__(
+        self,
+        key: Array,
+        frame_shape: tuple[int, int, int],
+        frame_max: int,
+        config: EncoderConfig,
+        initial: InitialWeights,
+    ):
         self.config, self.frame_max = config, frame_max
         channels = (frame_shape[2], *config.channels)
         keys = random.split(key, len(config.channels))
         sizes = zip(keys, channels[:-1], channels[1:], strict=True)
-        self.blocks = tuple(Block(block_key, inputs, outputs, config) for block_key, inputs, outputs in sizes)
+        self.blocks = tuple(Block(block_key, inputs, outputs, config, initial) for block_key, inputs, outputs in sizes)
         height, width = config.resize or frame_shape[:2]
         for _ in config.channels:
             height, width = -(-height // 2), -(-width // 2)
@@ -91,6 +99,10 @@ class Encoder(eqx.Module):
         for block in self.blocks:
             x = block(x)
         return ACTIVATIONS[self.config.activation](x).reshape(len(frames), -1)
+
+
+def _conv3x3(key: Array, inputs: int, outputs: int, initial: InitialWeights) -> Conv3x3:
+    return Conv3x3(initial.convolution(key, (3, 3, inputs, outputs), jnp.float32))
 
 
 def nearest(frames: UInt8[Array, "b H W c"], size: tuple[int, int]) -> UInt8[Array, "b h w c"]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import reduce
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array, random
 from jaxtyping import Bool, Float32
 
-from itc.layers import Conv3x3, Linear
+from itc.layers import Linear, Normalise, times
 
 # Named so that a configuration can choose.
 ACTIVATIONS: dict[str, Callable] = {"relu": jax.nn.relu, "swish": jax.nn.swish}
@@ -20,9 +21,39 @@ def dense(key: Array, inputs: int, outputs: int, scale: float) -> Linear:
     return Linear(jax.nn.initializers.orthogonal(scale)(key, (inputs, outputs), jnp.float32))
 
 
-def conv3x3(key: Array, inputs: int, outputs: int) -> Conv3x3:
-    """A convolution of small random weights."""
-    return Conv3x3(random.normal(key, (3, 3, inputs, outputs)) * (9 * inputs) ** -0.5)
+def normalise(size: int, axes: tuple[int, ...] = (-1,)) -> Normalise:
+    """A policy's normalisation. The world model's adds ten times as much to the variance."""
+    return Normalise(size, axes, epsilon=1e-6)
+
+
+def orthogonal_gates(key: Array, shape: tuple[int, int], dtype: type) -> Float32[Array, "i gates"]:
+    """Three matrices side by side, each orthogonal on its own."""
+    inputs, gates = shape
+    orthogonal = jax.nn.initializers.orthogonal()
+    return jnp.concatenate([orthogonal(gate, (inputs, gates // 3), dtype) for gate in random.split(key, 3)], axis=-1)
+
+
+class InitialWeights(NamedTuple):
+    """What a policy's convolutions and its memory start from: functions of a key, a shape and a type."""
+
+    convolution: Callable[[Array, tuple[int, ...], type], Array]
+    gru_input: Callable[[Array, tuple[int, int], type], Array]
+    gru_memory: Callable[[Array, tuple[int, int], type], Array]
+
+
+# Named so that a configuration can choose. Of the published convolutions only the spread is known, Xavier's.
+INITIAL_WEIGHTS: dict[str, InitialWeights] = {
+    "published": InitialWeights(
+        convolution=jax.nn.initializers.xavier_uniform(),
+        gru_input=jax.nn.initializers.lecun_normal(),
+        gru_memory=jax.nn.initializers.orthogonal(),  # all gates together
+    ),
+    "unit-gain": InitialWeights(  # each convolution and each gate keeps the scale of what comes in
+        convolution=jax.nn.initializers.variance_scaling(1.0, "fan_in", "normal"),
+        gru_input=orthogonal_gates,
+        gru_memory=orthogonal_gates,
+    ),
+}
 
 
 def max_pool(x: Float32[Array, "b h w c"]) -> Float32[Array, "b h2 w2 c"]:
@@ -47,24 +78,19 @@ class GRU(eqx.Module):
     """A gated recurrent unit that forgets everything where an episode starts."""
 
     from_input: Linear
-    from_memory: Linear
+    from_memory: Float32[Array, "m gates"]  # without a bias: that of the input serves both
 
-    def __init__(self, key: Array, inputs: int, size: int):
+    def __init__(self, key: Array, inputs: int, size: int, initial: InitialWeights = INITIAL_WEIGHTS["published"]):
         input_key, memory_key = random.split(key)
-        self.from_input, self.from_memory = _gates(input_key, inputs, size), _gates(memory_key, size, size)
+        self.from_input = Linear(initial.gru_input(input_key, (inputs, 3 * size), jnp.float32))
+        self.from_memory = initial.gru_memory(memory_key, (size, 3 * size), jnp.float32)
 
     def __call__(
         self, memory: Float32[Array, "b m"], x: Float32[Array, "b i"], first: Bool[Array, " b"]
     ) -> Float32[Array, "b m"]:
         memory = jnp.where(first[:, None], 0.0, memory)
         reset_x, update_x, new_x = jnp.split(self.from_input(x), 3, axis=-1)
-        reset_m, update_m, new_m = jnp.split(self.from_memory(memory), 3, axis=-1)
+        reset_m, update_m, new_m = jnp.split(times(memory, self.from_memory), 3, axis=-1)
         update = jax.nn.sigmoid(update_x + update_m)
         new = jnp.tanh(new_x + jax.nn.sigmoid(reset_x + reset_m) * new_m)
         return (1 - update) * new + update * memory
-
-
-def _gates(key: Array, inputs: int, size: int) -> Linear:
-    """Three layers side by side, each orthogonal on its own."""
-    gates = [dense(gate_key, inputs, size, 1.0) for gate_key in random.split(key, 3)]
-    return jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=-1), *gates)

@@ -7,6 +7,8 @@ from jax import Array, lax
 from jaxtyping import Bool, Float32, Int32
 
 SMALLEST_SPREAD = 0.1  # of returns: smaller ones are not blown up
+# What the moving averages are divided by, at least: the published agent does not trust its first two updates fully.
+SMALLEST_WEIGHT_OF_MEAN, SMALLEST_WEIGHT_OF_SPREAD = 0.01, 0.1
 SMALLEST_SCALE = 1.0  # the same for `ReturnScale`
 
 
@@ -20,8 +22,8 @@ def advantages(
 ) -> Float32[Array, "b t"]:
     """Generalised advantage estimates; `values` has one entry more, for the frame after the last step.
 
-    Nothing after an episode's end counts for what came before it. The authors' code lets later advantages pass through
-    ends and only afterwards sets those at the ends to zero: `leaky` does that.
+    Nothing after an episode's end counts for what came before it. In the authors' code what comes after an end counts
+    for everything before it, but not for the end itself, where the advantage is r − V: `leaky` does that.
     """
     alive = 1.0 - ends.astype(jnp.float32)
     surprise = rewards + discount * alive * values[:, 1:] - values[:, :-1]
@@ -33,7 +35,7 @@ def advantages(
         return estimate, estimate
 
     _, estimates = lax.scan(step, jnp.zeros(len(rewards)), (surprise.T, passes.T), reverse=True)
-    return estimates.T * alive if leaky else estimates.T
+    return jnp.where(ends, surprise, estimates.T) if leaky else estimates.T
 
 
 class ReturnNormaliser(NamedTuple):
@@ -45,12 +47,11 @@ class ReturnNormaliser(NamedTuple):
 
     @property
     def mean(self) -> Float32[Array, ""]:
-        return jnp.where(self.weight > 0, self.mean_sum / jnp.maximum(self.weight, 1e-8), 0.0)
+        return self.mean_sum / jnp.maximum(self.weight, SMALLEST_WEIGHT_OF_MEAN)
 
     @property
     def spread(self) -> Float32[Array, ""]:
-        spread = jnp.maximum(self.spread_sum / jnp.maximum(self.weight, 1e-8), SMALLEST_SPREAD)
-        return jnp.where(self.weight > 0, spread, 1.0)
+        return jnp.maximum(self.spread_sum / jnp.maximum(self.weight, SMALLEST_WEIGHT_OF_SPREAD), SMALLEST_SPREAD)
 
     def update(self, returns: Float32[Array, "..."], decay: float) -> "ReturnNormaliser":
         new = (returns.mean(), returns.std(), jnp.float32(1))

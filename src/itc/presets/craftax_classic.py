@@ -21,6 +21,8 @@ ROPE3D = replace(ITC_PAPER, decoder="sample")
 DEDIEU_TUNED = replace(ROPE3D, world_model=WorldModelConfig(rotary="1d", absolute=False))
 DEDIEU = replace(DEDIEU_TUNED, imagine=ImagineConfig(updates=150, warm_up=200_000))
 
+# Small networks. The policy does not start from the published weights: convolutions and gates of unit gain, with which
+# everything measured with the quick presets was made.
 QUICK = replace(
     ITC_PAPER,
     interactions=73_728,
@@ -31,7 +33,7 @@ QUICK = replace(
         codes=1024, blocks=8, layers=2, heads=4, embedding=64, hidden=128, dropout=0.0, weight_scale=0.125
     ),
     world_model_learning=WorldModelLearning(updates=50, minibatches=1, sequences=4, learning_rate=2e-3),
-    policy=PolicyConfig(EncoderConfig((16, 32, 32)), memory=64, hidden=128),
+    policy=PolicyConfig(EncoderConfig((16, 32, 32)), memory=64, hidden=128, initial_weights="unit-gain"),
     imagine=ImagineConfig(updates=25, lanes=16, steps=8, warm_up=3_000),
 )
 
@@ -45,7 +47,7 @@ WORLD_MODEL = replace(
     tokenizer=TokenizerLearning(updates=5),
     world_model=WorldModelConfig(layers=2, heads=4, embedding=64, hidden=256, dropout=0.0, weight_scale=0.125),
     world_model_learning=WorldModelLearning(updates=300, minibatches=1, sequences=2, learning_rate=2e-3),
-    policy=PolicyConfig(EncoderConfig((8, 16, 16)), memory=64, hidden=128),
+    policy=PolicyConfig(EncoderConfig((8, 16, 16)), memory=64, hidden=128, initial_weights="unit-gain"),
     imagine=ImagineConfig(updates=0),
 )
 

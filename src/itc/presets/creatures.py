@@ -18,7 +18,7 @@ QUICK = replace(
     world_model=replace(MINATAR_QUICK.world_model, blocks=8),
     # Small minibatches, many of them: within minutes the number of updates counts.
     world_model_learning=WorldModelLearning(updates=200, minibatches=1, sequences=4, learning_rate=2e-3),
-    policy=PolicyConfig(EncoderConfig((16, 16, 32)), memory=64, hidden=128),
+    policy=PolicyConfig(EncoderConfig((16, 16, 32)), memory=64, hidden=128, initial_weights="unit-gain"),
     imagine=ImagineConfig(updates=25, lanes=16, steps=8, warm_up=3_000),
 )
 

@@ -39,7 +39,9 @@ class WorldModelConfig(Settings):
     dropout: FractionBelowOne = 0.1
     rotary: Literal["none", "1d", "3d"] = "3d"  # "none": earlier blocks are seen, but not in which order
     absolute: bool = True  # a learned embedding per slot of a block
-    weight_scale: Positive = 0.02  # standard deviation of initial weights; small models learn sooner from 1/√embedding
+    # Standard deviation of the layers' initial weights; small models learn sooner from 1/√embedding, which is where the
+    # heads start in any case.
+    weight_scale: Positive = 0.02
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,14 +77,16 @@ def linear(key: Array, inputs: int, outputs: int, scale: float) -> Linear:
 
 
 class Head(eqx.Module):
-    """Two linear layers with a ReLU between them."""
+    """Two linear layers with a ReLU between them, which at first keep the scale of what comes in (LeCun)."""
 
     inner: Linear
     outer: Linear
 
-    def __init__(self, key: Array, size: int, outputs: int, scale: float):
+    def __init__(self, key: Array, size: int, outputs: int):
         inner_key, outer_key = random.split(key)
-        self.inner, self.outer = linear(inner_key, size, size, scale), linear(outer_key, size, outputs, scale)
+        lecun = jax.nn.initializers.lecun_normal()
+        self.inner = Linear(lecun(inner_key, (size, size), jnp.float32))
+        self.outer = Linear(lecun(outer_key, (size, outputs), jnp.float32))
 
     def __call__(self, x: Float32[Array, "... e"], outputs: int | None = None) -> Float32[Array, "... k"]:
         """Only the first `outputs` are computed."""
@@ -137,7 +141,7 @@ class WorldModel(eqx.Module):
 
     def __init__(self, key: Array, grid: tuple[int, int], actions: int, config: WorldModelConfig = WorldModelConfig()):
         keys = random.split(key, 7)
-        size, scale = config.embedding, config.weight_scale
+        size = config.embedding
         self.layout, self.config = Layout(grid, config.blocks), config
         self.token_embedding = EMBEDDING_SCALE * random.normal(keys[0], (config.codes, size))
         self.action_embedding = EMBEDDING_SCALE * random.normal(keys[1], (actions, size))
@@ -145,9 +149,9 @@ class WorldModel(eqx.Module):
         self.slot_embedding = slots if config.absolute else None
         self.layers = jax.vmap(lambda layer_key: Layer(layer_key, config))(random.split(keys[3], config.layers))
         self.final_norm = Normalise(size)
-        token_head = Head(keys[4], size, config.codes, scale)
+        token_head = Head(keys[4], size, config.codes)
         self.token_head = _with_bias(token_head, jnp.full(config.codes, UNKNOWN_CODE_BIAS, jnp.float32))
-        self.reward_head, self.done_head = Head(keys[5], size, 2, scale), Head(keys[6], size, 2, scale)
+        self.reward_head, self.done_head = Head(keys[5], size, 2), Head(keys[6], size, 2)
 
     def __call__(
         self, tokens: Int[Array, "b t n"], actions: Int[Array, "b t"], bucket: int, key: Array | None = None
