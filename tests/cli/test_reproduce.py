@@ -55,6 +55,7 @@ def test_runs_of_atari_are_put_beside_the_paper(tmp_path):
     together = " ".join(run("reproduce", "atari", "--runs", *runs).stdout.split())
     assert "| games | 2 of 26: pong, breakout |" in together
     assert "| IQM, as printed |" in together
+    assert "nan" not in together
     alone = " ".join(run("reproduce", "atari-games", "--runs", *runs).stdout.split())
     assert "| atari/pong/quick | atari/pong, 2,000 interactions, 1 seed | 0 | 0.586402 |" in alone
     assert "| Pong | -20.7 | 14.6 |" in alone

@@ -42,7 +42,7 @@ def test_ten_minutes_are_enough_to_see_and_foresee_breakout(tmp_path):
 @pytest.mark.parametrize(("arguments", "words"), [
     (("no-such-world",), "unknown environment"),
     (("creatures", "--minutes", "0"), "minutes must be greater than 0"),
-    (("creatures", "--iterations", "0"), "iterations must be greater than 0"),
+    (("creatures", "--iterations", "0"), "iterations must be at least 1"),
     (("creatures", "--policy", "no-such-run"), "is not a run folder"),
     (("atari/pong", "--policy", "no-such-run"), "sees through its own tokenizer"),
 ])  # fmt: skip

@@ -251,13 +251,13 @@ def test_impossible_settings_are_answered_with_a_sentence(changes, words):
 
 
 @pytest.mark.parametrize(("section", "settings", "words"), [
-    (CollectConfig, {"temperature": 0.0}, "collect.temperature must be greater than 0"),
-    (CollectConfig, {"epsilon": 2.0}, r"collect.epsilon must be in \[0, 1\]"),
-    (CollectConfig, {"replay_frames": 300}, "at least twice collect.steps"),
-    (EvaluateConfig, {"temperature": 0.0}, "evaluate.temperature must be greater than 0"),
-    (TokenizerLearning, {"until": 5}, "tokenizer.until 5 leaves no epoch"),
+    (CollectConfig, {"temperature": 0.0}, "temperature must be greater than 0"),
+    (CollectConfig, {"epsilon": 2.0}, r"epsilon must be in \[0, 1\]"),
+    (CollectConfig, {"replay_frames": 300}, "at least twice steps"),
+    (EvaluateConfig, {"temperature": 0.0}, "temperature must be greater than 0"),
+    (TokenizerLearning, {"until": 5}, "until 5 leaves no epoch"),
     (TokenizerLearning, {"perceptual_weights": ("vgg.pth",)}, "takes two files"),
-    (ImagineConfig, {"updates": -1}, "imagine.updates must not be negative"),
+    (ImagineConfig, {"updates": -1}, "updates must be at least 0, got -1"),
 ])  # fmt: skip
 def test_so_are_those_of_a_section(section, settings, words):
     with pytest.raises(ValueError, match=words):

@@ -69,11 +69,13 @@ def middle_half_of_task_means(scores: Scores) -> float:
     """The mean of those tasks' means that lie between their quartiles.
 
     This is not the IQM, although the paper prints it as one for itself on Atari: averaging over runs first hides
-    how far they are apart, and of 26 tasks it keeps 12 where the IQM of a single run would keep 14.
+    how far they are apart, and of 26 tasks it keeps 12 where the IQM of a single run would keep 14. Two tasks have
+    nothing between their quartiles; then it is the mean of both.
     """
     means = task_means(scores)[0]
     low, high = np.quantile(means, (0.25, 0.75))
-    return float(means[(means >= low) & (means <= high)].mean())
+    middle = means[(means >= low) & (means <= high)]
+    return float((middle if len(middle) else means).mean())
 
 
 def optimality_gap(scores: Scores, target: float = HUMAN) -> float:

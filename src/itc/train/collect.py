@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jaxtyping import Bool, Float32, Int32
 
@@ -53,7 +54,7 @@ def as_steps(seen: Rollout) -> dict[str, Any]:
     }
 
 
-def ends_of(seen: Rollout) -> Bool[Array, "b t"]:
+def ends_of(seen: Rollout) -> Bool[Array | np.ndarray, "b t"]:
     return seen.outcome.terminated | seen.outcome.truncated
 
 
