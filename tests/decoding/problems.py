@@ -24,12 +24,12 @@ SAME_PROGRAM = ("paper-minatar", "paper-atari", "sinkhorn-table", "conserving-mi
 KINDS = ("random", "confident", "tied", "all equal", "huge", "tiny", "impossible codes", "one code")
 
 
-def each_preset(names=tuple(itc.PRESETS), libraries=tuple(LIBRARIES), shapes=()):
+def each_preset(names=tuple(itc.PRESETS), libraries=tuple(LIBRARIES), shapes=(), slow=SAME_PROGRAM):
     """Cases for a test of (library, name), or (library, name, shape); slow where JAX compiles for little news."""
     cases = []
     for library, name, *shape in product(libraries, names, *([shapes] if shapes else [])):
-        slow = library == "jax" and (name in SAME_PROGRAM or shape not in ([], [SHAPES[3]]))
-        cases.append(pytest.param(library, name, *shape, marks=[pytest.mark.slow] if slow else []))
+        compiles = library == "jax" and (name in slow or shape not in ([], [SHAPES[3]]))
+        cases.append(pytest.param(library, name, *shape, marks=[pytest.mark.slow] if compiles else []))
     return cases
 
 

@@ -19,7 +19,7 @@ def call(library: str, **changes):
         "logits": np.zeros((2, N, K), np.float32),
         "previous": np.zeros((2, N), np.int32),
         "grid": (4, 3),
-        "config": itc.PRESETS["conserving"],
+        "config": itc.PRESETS["paper"],
         "key": KEYS[library](),
         **changes,
     }
