@@ -19,6 +19,7 @@ FRAME = EnvSpec(
 )  # fmt: skip
 PATCH_AGENTS = {name: preset.config for name, preset in PRESETS.items() if isinstance(preset.config, PatchConfig)}
 SMALL = {"quick", "world-model"}
+KEY = random.key(0, impl="unsafe_rbg")  # a generator that compiles sooner
 
 
 def test_the_papers_presets_start_as_published_and_small_ones_say_that_they_do_not():
@@ -31,7 +32,7 @@ def test_the_papers_presets_start_as_published_and_small_ones_say_that_they_do_n
 def test_convolutions_are_xaviers():
     """√(2 / (9·inputs + 9·outputs)), which is 1/√(9·inputs) where a convolution keeps the number of channels."""
     make = jax.jit(lambda key: Encoder(key, (8, 8, 3), 255, EncoderConfig(), INITIAL_WEIGHTS["published"]))
-    first, second, third = make(random.key(0)).blocks
+    first, second, third = make(KEY).blocks
     for convolution, expected in ((first.conv, 0.0576), (second.conv, 0.0417), (third.conv, 0.0340)):
         assert np.std(convolution.weight) == pytest.approx(expected, rel=0.03)
     for block, expected in ((first, 0.0417), (second, 0.0417), (third, 0.0295)):
@@ -41,7 +42,7 @@ def test_convolutions_are_xaviers():
 
 
 def test_the_memorys_gates_are_one_semi_orthogonal_matrix_and_the_inputs_lecuns():
-    gru = jax.jit(lambda key: GRU(key, 256, 256, INITIAL_WEIGHTS["published"]))(random.key(0))
+    gru = jax.jit(lambda key: GRU(key, 256, 256, INITIAL_WEIGHTS["published"]))(KEY)
     gates = np.asarray(gru.from_memory)
     assert gates.shape == (256, 768)
     np.testing.assert_allclose(gates @ gates.T, np.eye(256), atol=1e-5)
@@ -60,8 +61,9 @@ def test_normalisations_add_what_is_published_to_the_variance():
 
 
 def test_unit_gain_keeps_scales():
-    config = PolicyConfig(EncoderConfig((16, 32)), memory=24, hidden=8, initial_weights="unit-gain")
-    network = jax.jit(lambda key: ActorCritic(key, FRAME, config))(random.key(0))
+    encoder = EncoderConfig((16, 32))
+    config = PolicyConfig(encoder, memory=24, hidden=8, shared_trunk=True, initial_weights="unit-gain")
+    network = jax.jit(lambda key: ActorCritic(key, FRAME, config))(KEY)
     first, second = network.encoder.blocks
     assert np.std(first.conv.weight) == pytest.approx(27**-0.5, rel=0.06)
     assert np.std(second.conv.weight) == pytest.approx(144**-0.5, rel=0.06)
@@ -72,7 +74,7 @@ def test_unit_gain_keeps_scales():
 
 def test_the_world_models_heads_are_lecuns_and_its_layers_are_not():
     config = WorldModelConfig(codes=512, layers=2)
-    model = jax.jit(lambda key: WorldModel(key, (2, 2), 4, config))(random.key(0))
+    model = jax.jit(lambda key: WorldModel(key, (2, 2), 4, config))(KEY)
     for head in (model.token_head, model.reward_head, model.done_head):
         assert np.std(head.inner.weight) == pytest.approx(128**-0.5, rel=0.02)
         assert np.std(head.outer.weight) == pytest.approx(128**-0.5, rel=0.1)  # 256 numbers in two of them

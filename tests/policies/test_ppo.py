@@ -54,10 +54,10 @@ def test_accumulated_gradients_are_the_same_gradients():
 
     @partial(jax.jit, static_argnums=2)
     def learned(network, lessons, groups):
-        return learn_policy(new_policy_state(network, CONFIG), lessons, CONFIG, 0.01, groups)[0].network
+        state, metrics = learn_policy(new_policy_state(network, CONFIG), lessons, CONFIG, 0.01, groups)
+        return state.network, metrics["gradient_norm"]  # which Adam would forget: it follows any scale alike
 
     lessons = jax.tree.map(jnp.asarray, lessons)
-    whole, in_two, one_by_one = (jax.tree.leaves(learned(network, lessons, groups)) for groups in (1, 2, 4))
-    for grouped in (in_two, one_by_one):
-        for ours, expected in zip(grouped, whole, strict=True):
-            np.testing.assert_allclose(ours, expected, atol=1e-5)
+    whole, in_groups = (jax.tree.leaves(learned(network, lessons, groups)) for groups in (1, 2))
+    for ours, expected in zip(in_groups, whole, strict=True):
+        np.testing.assert_allclose(ours, expected, atol=1e-5)

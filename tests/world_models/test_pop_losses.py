@@ -143,14 +143,13 @@ def test_a_batch_that_cannot_be_shared_is_named(model):
 
 
 def test_disagreement_is_between_nothing_and_the_logarithm_of_the_members():
-    logits = random.normal(random.key(0), (3, CELLS, 20))
-    same = jnp.broadcast_to(logits, (4, *logits.shape))
-    disagreement = jax.jit(intrinsic_reward)
+    generator, disagreement = np.random.default_rng(0), jax.jit(intrinsic_reward)
+    same = np.repeat(generator.normal(size=(1, 3, CELLS, 20)).astype(np.float32), 4, axis=0)
     np.testing.assert_allclose(disagreement(same), np.zeros(3), atol=1e-6)
     for m in (2, 4):
-        certain = jnp.broadcast_to(100 * jnp.eye(m, 20)[:, None, None], (m, 3, CELLS, 20))
+        certain = np.broadcast_to(100 * np.eye(m, 20, dtype=np.float32)[:, None, None], (m, 3, CELLS, 20))
         np.testing.assert_allclose(disagreement(certain), np.full(3, np.log(m)), rtol=1e-5)
-    different = random.normal(random.key(1), (2, 3, CELLS, 20))
+    different = generator.normal(size=(2, 3, CELLS, 20)).astype(np.float32)
     p = np.exp(log_softmax(different))
     entropy = lambda p: -(p * np.log(p)).sum(axis=-1)  # noqa: E731
     expected = (entropy(p.mean(axis=0)) - entropy(p).mean(axis=0)).mean(axis=-1)
