@@ -4,13 +4,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
-from jaxtyping import Bool, Float32, Int32
+from jaxtyping import Float32, Int32
 
 from itc.envs.base import Environment
 from itc.envs.rollout import Play, Player, rollout
-from itc.types import EnvSpec, Rollout
+from itc.types import AnyArray, EnvSpec, Rollout
 
 
 class Tally(NamedTuple):
@@ -54,7 +53,8 @@ def as_steps(seen: Rollout) -> dict[str, Any]:
     }
 
 
-def ends_of(seen: Rollout) -> Bool[Array | np.ndarray, "b t"]:
+def ends_of(seen: Rollout) -> AnyArray:
+    """(b, t) Where an episode ended, for either reason."""
     return seen.outcome.terminated | seen.outcome.truncated
 
 
