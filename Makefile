@@ -18,11 +18,14 @@ run: $(READY)
 	$(BIN)/itc evaluate runs/minatar-breakout-quick-0
 	$(BIN)/itc report runs/minatar-breakout-quick-0 -o runs/report.html
 
+# Workers take tests from each other's end, so that a module, and what it compiles, mostly stays in one.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 test-all: $(READY)
-	$(BIN)/python -m pytest -n 2
+	$(PYTEST) --times
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

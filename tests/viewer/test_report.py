@@ -8,7 +8,7 @@ import made_up
 import pytest
 from markup_reader import read
 
-from cli.test_cli import assert_refused, run
+from commands import called
 from itc.cli.report import report as command
 from itc.train.run_folder import RunError
 from itc.viewer.report.page import report
@@ -115,14 +115,16 @@ def test_files_cannot_become_part_of_the_page(tiny_run, tmp_path):
 
 
 def test_the_command_writes_the_page(tiny_run, tmp_path):
-    finished = run("report", str(tiny_run), "-o", str(tmp_path / "new" / "report.html"))
+    finished = called("report", str(tiny_run), "-o", str(tmp_path / "new" / "report.html"))
     assert finished.returncode == 0, finished.stderr
     assert "report.html" in finished.stdout
     assert (tmp_path / "new" / "report.html").read_text().startswith("<!doctype html>")
 
 
 def test_what_is_no_run_is_refused_in_a_sentence(tmp_path):
-    assert_refused(("report", str(tmp_path)), "is not a run folder")
+    finished = called("report", str(tmp_path))
+    assert finished.returncode == 1
+    assert "is not a run folder" in finished.stderr
 
 
 def test_other_mistakes_are_answered_with_a_word(tiny_run, tmp_path):
