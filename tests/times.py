@@ -7,7 +7,7 @@ compare: seconds on the clock depend on what else the machine does, and two work
 import json
 import os
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -37,13 +37,17 @@ def processor_seconds() -> float:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--times", action="store_true", help="tell the slowest tests and the sum of time by folder")
+    parser.addoption(
+        "--add-times", metavar="FILE", type=Path, help="the same, with the tests of earlier runs in the file"
+    )
     parser.addoption("--keep-times", metavar="NAME", help=f"keep the sums in results/{KEPT.name} under this name")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     is_worker = hasattr(config, "workerinput")  # workers send their reports to the one who started them
-    if (config.option.times or config.option.keep_times) and not is_worker:
-        config.pluginmanager.register(Times(config.option.keep_times))
+    options = config.option
+    if (options.times or options.keep_times or options.add_times) and not is_worker:
+        config.pluginmanager.register(Times(options.keep_times, options.add_times))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -61,9 +65,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> None:
 class Times:
     """Adds up reports, wherever their tests ran."""
 
-    def __init__(self, name: str | None):
-        self.name = name
+    def __init__(self, name: str | None, file: Path | None):
+        self.name, self.file = name, file
         self.of_tests: dict[str, Spent] = defaultdict(Spent)
+        if file and file.exists():
+            self.of_tests |= {test: Spent(**spent) for test, spent in json.loads(file.read_text()).items()}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         processor = dict(report.user_properties).get("processor", 0.0)
@@ -88,6 +94,9 @@ class Times:
             total.add(spent)
         for folder, spent in (sums | {"in all": total}).items():
             say(f"{spent.seconds:7.1f} {spent.processor:7.1f} {spent.tests:5d}  {folder}")
+        if self.file:
+            self.file.parent.mkdir(exist_ok=True)
+            self.file.write_text(json.dumps({test: asdict(spent) for test, spent in self.of_tests.items()}))
         if self.name:
             kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
             kept[self.name] = {
