@@ -220,6 +220,20 @@ def learned_world_table() -> str:
     return "\n".join(lines)
 
 
+def test_times_table() -> str:
+    """Processor seconds of the tests of each folder, once with nothing compiled and once with everything."""
+    kept = json.loads((ROOT / "results/test_times.json").read_text())
+    folders = sorted(set().union(*kept.values()))
+    lines = [f"| folder | tests | {' | '.join(kept)} |", "|---" * (len(kept) + 2) + "|"]
+    for folder in folders:
+        tests = max(times[folder]["tests"] for times in kept.values() if folder in times)
+        cells = (f"{times[folder]['processor_seconds']:.0f}" if folder in times else "" for times in kept.values())
+        lines.append(f"| {folder} | {tests} | {' | '.join(cells)} |")
+    sums = (sum(one["processor_seconds"] for one in times.values()) for times in kept.values())
+    lines.append(f"| in all | | {' | '.join(f'{total:.0f}' for total in sums)} |")
+    return "\n".join(lines)
+
+
 TRUTHS = ("craftax-classic", "minatar-breakout", "minatar-asterix", "minatar-freeway", "minatar-space_invaders")
 TABLES = {
     **{("docs/findings.md", f"accuracy {name}"): partial(accuracy_table, name) for name in TRUTHS},
@@ -238,6 +252,7 @@ TABLES = {
     ("README.md", "bench table"): partial(bench_table, "decode"),
     ("README.md", "world table"): partial(bench_table, "world"),
     ("docs/decoders.md", "presets"): presets_table,
+    ("CONTRIBUTING.md", "test times"): test_times_table,
     ("docs/atari.md", "foresight table"): partial(foresight_table, "atari_breakout"),
     ("docs/atari.md", "atari table"): partial(bench_table, "atari", everything=True, without=f"{PAPER}: "),
 }

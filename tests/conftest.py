@@ -25,6 +25,8 @@ import jax
 import pytest
 from jaxtyping import install_import_hook
 
+pytest_plugins = ["times"]
+
 # These are handed whatever people pass, and answer bad input in words of their own.
 DOORS = {"itc.decoding.api", "itc.decoding.checks", "itc.decoding.config", "itc.decoding.edges"}
 MODULES = {".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in (ROOT / "src/itc").rglob("*.py")}
@@ -32,6 +34,9 @@ install_import_hook(sorted(MODULES - DOORS), "beartype.beartype")
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# Tracing makes hundreds of thousands of small objects; looking through them every 700 costs an eighth of all time.
+gc.set_threshold(100_000, 20, 20)
 
 MAPS = Path("/proc/self/maps")
 MANY = 30_000  # pieces of memory; Linux gives a process 65,530 by default, and compiled programs take several each

@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from command import ITC, assert_refused, program, run
 
+from commands import ITC, assert_refused, program, run
 from itc.cli.app import COMMANDS
 
 

@@ -6,8 +6,8 @@ import itertools
 from contextlib import suppress
 
 import pytest
-from command import run
 
+from commands import run
 from itc.cli.app import COMMANDS
 from itc.cli.train import read_arguments
 from itc.presets import find

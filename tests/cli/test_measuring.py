@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from cli.command import assert_refused
+from commands import assert_refused
 from itc.cli.accuracy import accuracy
 from itc.cli.hallucinate import hallucinate
 from itc.cli.sweep import sweep

@@ -1,9 +1,9 @@
 """`itc reproduce` as people run it."""
 
 import pytest
-from command import assert_refused, run
 from PIL import Image
 
+from commands import assert_refused, run
 from itc.presets import find
 from itc.train.run_folder import RunFolder
 

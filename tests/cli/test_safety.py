@@ -5,9 +5,9 @@ import shutil
 import sys
 
 import pytest
-from command import assert_refused, run
 
 import itc
+from commands import assert_refused, run
 from itc.envs import registry
 from itc.train import checkpoint
 

@@ -7,9 +7,9 @@ import time
 from dataclasses import replace
 
 import pytest
-from command import ITC, assert_refused, run
 from test_train import TINY
 
+from commands import ITC, assert_refused, run
 from itc.cli.sweep_training import episodes_of, is_done, option, plan, table
 from itc.evaluate.grid import points, read_grid
 from itc.presets.creatures import QUICK

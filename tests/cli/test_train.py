@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command import ITC, assert_refused, run
 
+from commands import ITC, assert_refused, run
 from itc.train import checkpoint
 from train.tiny import TINY, words_of
 

@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 import pytest
-from command import assert_refused, run
 from test_train import PROGRAM, digest_of
 
+from commands import assert_refused, run
 from train.tiny import words_of
 from train.vq_tiny import VQ_TINY
 

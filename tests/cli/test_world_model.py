@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from command import assert_refused, run
+
+from commands import assert_refused, run
 
 
 @pytest.mark.slow

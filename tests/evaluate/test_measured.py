@@ -63,7 +63,7 @@ def test_an_evaluation_is_read_from_its_file_and_missed_by_name(tmp_path):
     for broken, words in (
         ("{", "cannot be read"),
         ('{"return": 1}', "is not what"),
-        ('[["return", {}]]', "is not what"),
+        ('[["return", {}]]', "must hold a dict"),
     ):
         (tmp_path / "evaluation.json").write_text(broken)
         with pytest.raises(RunError, match=words):

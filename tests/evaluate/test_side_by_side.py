@@ -29,8 +29,13 @@ def test_commands_of_a_job_follow_each_other_and_a_failure_stops_only_its_own(tm
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system cannot bind a process to cores")
 def test_jobs_share_the_cores_without_overlap(tmp_path):
     cores = os.sched_getaffinity(0)
-    say = python("import os, time; time.sleep(0.3); print(sorted(os.sched_getaffinity(0)))")
-    jobs = [Job(str(number), [say], tmp_path / f"{number}.log") for number in range(len(cores))]
+    here = f"pathlib.Path({str(tmp_path)!r})"
+    say = (  # once all of them run
+        f"import os, pathlib, sys, time; ({here} / f'{{os.getpid()}}.begun').touch()\n"
+        f"while len(list({here}.glob('*.begun'))) < {len(cores)}: time.sleep(0.02)\n"
+        "print(sorted(os.sched_getaffinity(0)))"
+    )
+    jobs = [Job(str(number), [python(say)], tmp_path / f"{number}.log") for number in range(len(cores))]
     assert not run_side_by_side(jobs, len(cores), lambda finished: None)
     seen = [tuple(eval(job.log.read_text())) for job in jobs]
     assert sorted(core for share in seen for core in share) == sorted(cores)
@@ -45,9 +50,11 @@ def test_stopped_from_outside_it_takes_its_processes_along(tmp_path):
 
     sleeping = "import os, pathlib, time; pathlib.Path({!r}).write_text(str(os.getpid())); time.sleep(60)"
     note = tmp_path / "pid"
+    until_noted = f"import os, time\nwhile not os.path.getsize({str(note)!r}): time.sleep(0.02)"
+    note.touch()
     jobs = [
         Job("long", [python(sleeping.format(str(note)))], tmp_path / "long.log"),
-        Job("short", [python("import time; time.sleep(2)")], tmp_path / "short.log"),
+        Job("short", [python(until_noted)], tmp_path / "short.log"),
     ]
     with pytest.raises(Stop):
         run_side_by_side(jobs, 2, stop)
@@ -84,9 +91,8 @@ folder, stopping = pathlib.Path(sys.argv[1]), []
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda number, frame: stopping.append(number))
 (folder / "begun").touch()
-while not stopping:
-    time.sleep(0.05)
-time.sleep(2)
+while not (stopping and (folder / "enough").exists()):
+    time.sleep(0.02)
 (folder / "saved").touch()
 """
 WAITING = """
@@ -116,6 +122,9 @@ def test_who_is_stopped_twice_still_waits_until_everybody_has_saved(tmp_path, ho
         time.sleep(0.05)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
         process.send_signal(number)
-        time.sleep(0.5)
+        time.sleep(0.2)
+    waits = process.poll() is None
+    (tmp_path / "enough").touch()
     process.wait(timeout=30)
+    assert waits
     assert (tmp_path / "saved").exists()

@@ -295,7 +295,7 @@ def test_fast_convolutions_are_convolutions(ours: Callable, plain: Callable, sid
         ({"code_size": 0}, "code_size must be at least 1"),
         ({"groups": 0}, "groups must be at least 1"),
         ({"channels": ()}, "channels must be at least one"),
-        ({"channels": (0, 8)}, "channels must be at least one"),
+        ({"channels": (0, 8)}, "channels must be a list, each at least 1"),
         ({"channels": (8, 12)}, "groups must divide all channels"),
     ],
 )

@@ -8,7 +8,7 @@ import made_up
 import pytest
 from markup_reader import read
 
-from cli.command import assert_refused, run
+from commands import run
 from itc.cli.report import report as command
 from itc.train.run_folder import RunError
 from itc.viewer.report.page import report
@@ -122,7 +122,9 @@ def test_the_command_writes_the_page(tiny_run, tmp_path):
 
 
 def test_what_is_no_run_is_refused_in_a_sentence(tmp_path):
-    assert_refused(("report", str(tmp_path)), "is not a run folder")
+    finished = run("report", str(tmp_path))
+    assert finished.returncode == 1
+    assert "is not a run folder" in finished.stderr
 
 
 def test_other_mistakes_are_answered_with_a_word(tiny_run, tmp_path):

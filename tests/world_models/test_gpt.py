@@ -133,5 +133,5 @@ def test_training_traces_once(model, batch):
 def test_sizes_that_do_not_fit_are_named():
     with pytest.raises(ValueError, match="embedding 30 over 4 heads"):
         WorldModelConfig(embedding=30, heads=4)
-    with pytest.raises(ValueError, match=r"dropout must lie in \[0, 1\), got 1.0"):
+    with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\), got 1.0"):
         WorldModelConfig(dropout=1.0)

@@ -67,10 +67,14 @@ def allow(*names: str) -> None:
     from anybody.
     """
     for name in names:
-        if name not in ENVIRONMENTS and not re.fullmatch(r"\w+(\.\w+)*:\w+", name):
-            known = ", ".join(ENVIRONMENTS)
-            raise ValueError(f"unknown environment {name!r}; known: {known}, or module:function for one of your own")
+        _check_name(name)
     _allowed.update(names)
+
+
+def _check_name(name: str) -> None:
+    if name not in ENVIRONMENTS and not re.fullmatch(r"\w+(\.\w+)*:\w+", name):
+        known = ", ".join(ENVIRONMENTS)
+        raise ValueError(f"unknown environment {name!r}; known: {known}, or module:function for one of your own")
 
 
 @cache  # environments hold no state between calls, and sharing one shares what was compiled for it
@@ -78,6 +82,7 @@ def make(name: str) -> Environment:
     """The environment of this name, or the one that `module:function` returns, if that is allowed."""
     if name in ENVIRONMENTS:
         return ENVIRONMENTS[name]()
+    _check_name(name)
     if name not in _allowed:
         raise ValueError(
             f"{name!r:.100} is no environment of itc's. If it is your own, and you trust it, name it: --env {name} "

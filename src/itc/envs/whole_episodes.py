@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float32
 
 from itc.envs.base import Environment
 from itc.envs.rollout import Play, Player, RandomPolicy, begin, rollout
+from itc.types import AnyArray
 
 AT_ONCE = 256  # episodes played side by side
 AT_ONCE_FROM_PYTHON = 8  # as the Atari agents are evaluated
@@ -55,7 +56,7 @@ def _play_round(env: Environment, player: Player, key: Array, lanes: int) -> Epi
     return Episodes(total, length, achievements)
 
 
-def _play_on(env: Environment, player: Player, play: Play, key: Array) -> tuple[Play, tuple[Array, ...]]:
+def _play_on(env: Environment, player: Player, play: Play, key: Array) -> tuple[Play, tuple[AnyArray, ...]]:
     play, seen = rollout(env, play, player, key, STEPS_PER_CALL)
     outcome = seen.outcome
     return play, (outcome.reward, outcome.terminated, outcome.truncated, outcome.achievements)
