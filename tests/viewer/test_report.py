@@ -140,7 +140,7 @@ def test_other_mistakes_are_answered_with_a_word(tiny_run, tmp_path):
     ("measures/accuracy.json", '[{"decoder": "sample"}]', "no measure"),
     ("evaluation.json", '{"return": "many"}', "return of its evaluation"),
     ("evaluation.json", '{"success_rates": [1]}', "success_rates of its evaluation"),
-    ("versions.json", "3", "cannot be read"),
+    ("versions.json", "3", "must hold a dict"),
 ])  # fmt: skip
 def test_files_that_are_not_what_they_should_be_are_named(tiny_run, tmp_path, file, text, words):
     folder = made_up.another(tiny_run, tmp_path / "run")
