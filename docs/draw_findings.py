@@ -16,7 +16,7 @@ MEASURES = ("duplication", "disappearance", "count error", "stay rate")
 
 
 def by_step(measures: list[Measure], decoder: str, measure: str) -> dict[int, float]:
-    """What was measured after each step of a dream."""
+    """What was measured after each step of an imagined rollout."""
     start = measure + STEP
     found = [one for one in measures if one.decoder == decoder and one.measure.startswith(start)]
     return {int(one.measure.removeprefix(start)): one.value for one in found}
@@ -30,7 +30,7 @@ def draw(name: str, path: Path) -> None:
             points = by_step(measures, decoder, measure)
             axis.plot(list(points), list(points.values()), color=colour, linewidth=1.5, label=decoder)
         axis.set_title(measure, fontsize=10, loc="left")
-        axis.set_xlabel("step of the dream", fontsize=8)
+        axis.set_xlabel("step of the imagined rollout", fontsize=8)
         axis.tick_params(labelsize=8)
         axis.set_ylim(bottom=0)
         axis.spines[["top", "right"]].set_visible(False)

@@ -72,7 +72,10 @@ def record_table(game: str) -> str:
             found.setdefault(label or f"`{record['settings']['decoder']}`", []).append(record)
     if not found:
         return "(not measured yet)"
-    lines = ["| dreams decoded by | interactions | seeds | return, mean | each seed |", "|---|---|---|---|---|"]
+    lines = [
+        "| imagined rollouts decoded by | interactions | seeds | return, mean | each seed |",
+        "|---|---|---|---|---|",
+    ]
     for label, records in found.items():
         returns = [record["return"] for record in records]
         each = " · ".join(f"{value:.2f}" for value in returns)
@@ -102,7 +105,7 @@ def truth_table(found: dict[tuple[str, str], Measure], columns: dict[str, str], 
 def _decoder(name: str) -> str:
     """A preset, or the settings of a sweep."""
     if name == SIMULATOR:
-        return "*the world itself*"
+        return "*the simulator*"
     return f"`{name}`" if name in itc.PRESETS else name.replace("_", " ").replace(",", ", ")
 
 
@@ -181,7 +184,7 @@ def hallucination_table(name: str) -> str:
 
 
 def foresight_table(name: str) -> str:
-    """What a model has learned beside what needs no learning, and how often dreams show what there is to see."""
+    """What a model has learned beside what needs no learning, and how often imagined rollouts show what there is to see."""
     found = json.loads((ROOT / f"results/world_model_{name}.json").read_text())
     lines = ["| | learned | without learning |", "|---|---|---|"]
     error, mean = found["tokenizer error"], found["mean frame error"]
@@ -215,7 +218,7 @@ def learned_world_table() -> str:
             form.format(found[decoder, measure].value) if (decoder, measure) in found else ""
             for measure, (_, form) in columns.items()
         ]
-        label = {SIMULATOR: "*the world itself*", "conserving": "**conserving**"}.get(decoder, decoder)
+        label = {SIMULATOR: "*the simulator*", "conserving": "**conserving**"}.get(decoder, decoder)
         lines.append(f"| {label} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import random
 
-from itc.envs.wrappers import Game, Lanes, Turn
+from itc.envs.wrappers import Game, Turn, VectorEnv
 from itc.types import EnvSpec
 
 SIZE = 6  # tiles along the board
@@ -76,22 +76,22 @@ class Coins(Game):
         return board.at[world.player[0], world.player[1]].set(1)
 
 
-def coins() -> Lanes:
-    """The environment: the game in many lanes, with new episodes where old ones end."""
-    return Lanes(Coins())
+def coins() -> VectorEnv:
+    """The environment: the game in many environments, with new episodes where old ones end."""
+    return VectorEnv(Coins())
 
 
-def main(steps: int = 500, lanes: int = 16) -> None:
+def main(steps: int = 500, num_envs: int = 16) -> None:
     env = coins()
-    state, _ = env.reset(random.key(0), lanes)
+    state, _ = env.reset(random.key(0), num_envs)
     found, won, out_of_time = 0.0, 0, 0
     for key in random.split(random.key(1), steps):
-        action = random.randint(key, (lanes,), 0, env.spec.num_actions)
+        action = random.randint(key, (num_envs,), 0, env.spec.num_actions)
         state, step = env.step(state, action)
         found += float(step.reward.sum())
         won += int(step.terminated.sum())
         out_of_time += int(step.truncated.sum())
-    print(f"{steps * lanes:,} steps at random: {found:.0f} coins, {won} games won, {out_of_time} out of time")
+    print(f"{steps * num_envs:,} steps at random: {found:.0f} coins, {won} games won, {out_of_time} out of time")
 
 
 if __name__ == "__main__":

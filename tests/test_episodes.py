@@ -11,8 +11,8 @@ from itc.envs.base import Step
 from itc.episodes import (
     NEW_SURPRISE,
     beginnings,
-    empty_memory,
     endings,
+    initial_state,
     pick,
     pick_surprising,
     piece_from,
@@ -42,7 +42,7 @@ def played(terminated, truncated, start=0):
 
 
 def remembered(slots=16, *rollouts):
-    memory, episode = empty_memory(SPEC, slots), 0
+    memory, episode = initial_state(SPEC, slots), 0
     for one in rollouts:
         stored = steps_of(one, episode, SPEC.cells)
         memory, episode = replay.add(memory, stored.steps, stored.count), stored.episode
@@ -134,7 +134,7 @@ def test_leaves_can_be_replaced():
 
 def test_only_as_many_steps_are_added_as_asked_for():
     stored = steps_of(played([0, 0], [0, 0]), 0, 1)
-    memory = replay.add(empty_memory(SPEC, 16), stored.steps, 2)
+    memory = replay.add(initial_state(SPEC, 16), stored.steps, 2)
     assert (int(memory.head), int(memory.stored)) == (2, 2)
     with pytest.raises(ValueError, match=r"count must be in 0\.\.4"):
         replay.add(memory, stored.steps, 5)

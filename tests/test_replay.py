@@ -1,4 +1,4 @@
-"""The ring buffer against a plain list per lane, and the promises about memory."""
+"""The ring buffer against a plain list per environment, and the promises about memory."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ from scipy import stats
 from itc import replay as replay_module
 from itc.replay import Replay, ReplayConfig, add, can_sample, empty_replay, sample
 
-LANES, SLOTS = 3, 7
+NUM_ENVS, SLOTS = 3, 7
 CRAFTAX_STEP = {
     "frame": jax.ShapeDtypeStruct((63, 63, 3), jnp.uint8),
     "action": jax.ShapeDtypeStruct((), jnp.int32),
@@ -24,14 +24,14 @@ CRAFTAX_STEP = {
 
 def small_replay() -> Replay:
     return empty_replay(
-        {"time": jnp.int32(0), "frame": jnp.zeros((2, 2), jnp.uint8)}, ReplayConfig(LANES * SLOTS + 2, LANES)
+        {"time": jnp.int32(0), "frame": jnp.zeros((2, 2), jnp.uint8)}, ReplayConfig(NUM_ENVS * SLOTS + 2, NUM_ENVS)
     )
 
 
 def steps_from(start: int, time: int) -> dict[str, np.ndarray]:
-    """Steps that know their lane and time: `time` is 1000·lane + t, and the frame shows its last byte."""
-    stamp = 1000 * np.arange(LANES)[:, None] + np.arange(start, start + time)[None]
-    frame = np.broadcast_to(stamp.astype(np.uint8)[..., None, None], (LANES, time, 2, 2))
+    """Steps that know their environment and time: `time` is 1000·environment + t, and the frame shows its last byte."""
+    stamp = 1000 * np.arange(NUM_ENVS)[:, None] + np.arange(start, start + time)[None]
+    frame = np.broadcast_to(stamp.astype(np.uint8)[..., None, None], (NUM_ENVS, time, 2, 2))
     return {"time": stamp.astype(np.int32), "frame": frame}
 
 
@@ -49,11 +49,11 @@ HISTORIES = [(3,), (7,), (5, 3), (1,) * 10, (7, 7), (4, 4, 4), (2, 7, 6)]
 @pytest.mark.parametrize("times", HISTORIES)
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_sampled_windows_are_exactly_those_of_a_plain_list(times, length):
-    """Every window of the last SLOTS steps of a lane appears, and nothing else: none crosses the write head."""
+    """Every window of the last SLOTS steps of a environment appears, and nothing else: none crosses the write head."""
     newest = list(range(sum(times)))[-SLOTS:]
     expected = {
-        tuple(1000 * lane + t for t in newest[i : i + length])
-        for lane in range(LANES)
+        tuple(1000 * env_index + t for t in newest[i : i + length])
+        for env_index in range(NUM_ENVS)
         for i in range(len(newest) - length + 1)
     }
     windows = sample(filled(*times), random.key(0), 1000, length)
@@ -64,7 +64,7 @@ def test_sampled_windows_are_exactly_those_of_a_plain_list(times, length):
 def test_every_window_is_equally_likely():
     windows = sample(filled(4, 4, 4), random.key(1), 30_000, 3)
     counts = Counter(windows["time"][:, 0].tolist())
-    assert len(counts) == LANES * (SLOTS - 3 + 1)
+    assert len(counts) == NUM_ENVS * (SLOTS - 3 + 1)
     assert stats.chisquare(list(counts.values())).pvalue > 1e-3
 
 
@@ -80,7 +80,7 @@ def test_can_sample_as_soon_as_one_window_is_stored():
 def test_the_papers_craftax_replay_fits():
     """128,000 frames of 63×63×3 with all that belongs to them, in less than 1.6 GB."""
     replay = jax.eval_shape(lambda: empty_replay(CRAFTAX_STEP))
-    assert (replay.lanes, replay.slots) == (48, 2666)
+    assert (replay.num_envs, replay.slots) == (48, 2666)
     assert 48 * 2666 * 63 * 63 * 3 < replay.nbytes < 1.6e9
 
 
@@ -119,7 +119,10 @@ def test_filling_and_running_over_compile_once():
 
 def test_works_inside_scan():
     def step(replay, start):
-        fresh = {"time": start + jnp.zeros((LANES, 2), jnp.int32), "frame": jnp.zeros((LANES, 2, 2, 2), jnp.uint8)}
+        fresh = {
+            "time": start + jnp.zeros((NUM_ENVS, 2), jnp.int32),
+            "frame": jnp.zeros((NUM_ENVS, 2, 2, 2), jnp.uint8),
+        }
         replay = add(replay, fresh)
         return replay, (sample(replay, random.key(0), 5, 2)["time"], can_sample(replay, 3))
 
@@ -130,7 +133,7 @@ def test_works_inside_scan():
 
 
 def test_steps_may_be_any_tree():
-    replay = empty_replay((jnp.zeros(5, jnp.float32), [jnp.bool_(False)]), ReplayConfig(frames=8, lanes=2))
+    replay = empty_replay((jnp.zeros(5, jnp.float32), [jnp.bool_(False)]), ReplayConfig(frames=8, num_envs=2))
     replay = add(replay, (jnp.ones((2, 3, 5)), [jnp.ones((2, 3), bool)]))
     ones, (true,) = sample(replay, random.key(0), 4, 3)
     assert ones.shape == (4, 3, 5)
@@ -144,12 +147,13 @@ def _without(name: str) -> dict[str, np.ndarray]:
 
 BAD_STEPS = {
     "structure": _without("frame"),
-    r"steps\['frame'\] must be \(3 lanes, time, 2, 2\) uint8": steps_from(0, 2) | {"frame": np.zeros((3, 2, 2, 2))},
-    r"steps\['time'\] must be \(3 lanes, time\) int32, got \(2, 4\)": steps_from(0, 2)
+    r"steps\['frame'\] must be \(3 environments, time, 2, 2\) uint8": steps_from(0, 2)
+    | {"frame": np.zeros((3, 2, 2, 2))},
+    r"steps\['time'\] must be \(3 environments, time\) int32, got \(2, 4\)": steps_from(0, 2)
     | {"time": np.zeros((2, 4), np.int32)},
     r"same time, got \[2, 4\]": steps_from(0, 2) | {"time": np.zeros((3, 4), np.int32)},
-    r"must hold 1\.\.7 steps per lane, as many as fit, got 8": steps_from(0, 8),
-    r"must hold 1\.\.7 steps per lane, as many as fit, got 0": steps_from(0, 0),
+    r"must hold 1\.\.7 steps per environment, as many as fit, got 8": steps_from(0, 8),
+    r"must hold 1\.\.7 steps per environment, as many as fit, got 0": steps_from(0, 0),
 }
 
 
@@ -162,7 +166,7 @@ def test_bad_steps_are_named(message):
 def test_bad_windows_are_named():
     replay = filled(4)
     for (batch, length), message in {
-        (2, 5): "length 5 is longer than the 4 steps per lane stored",
+        (2, 5): "length 5 is longer than the 4 steps per environment stored",
         (2, 8): r"length must be in 1\.\.7",
         (2, 0): r"length must be in 1\.\.7",
         (0, 2): "batch must be at least 1",
@@ -172,9 +176,9 @@ def test_bad_windows_are_named():
 
 
 def test_bad_sizes_are_named():
-    with pytest.raises(ValueError, match="lanes must be at least 1"):
-        ReplayConfig(frames=5, lanes=0)
-    with pytest.raises(ValueError, match="frames must be at least one per lane"):
-        ReplayConfig(frames=2, lanes=3)
+    with pytest.raises(ValueError, match="environments must be at least 1"):
+        ReplayConfig(frames=5, num_envs=0)
+    with pytest.raises(ValueError, match="frames must be at least one per environment"):
+        ReplayConfig(frames=2, num_envs=3)
     with pytest.raises(ValueError, match="at least one array"):
         empty_replay({})

@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 
 def load(run: "str | Path", env: str | None = None) -> "Run":
-    """A training run from its folder: its policy, its world model, its dreams. Needs the extra `train`.
+    """A training run from its folder: its policy, its world model, its imagined rollouts. Needs the extra `train`.
 
     `env` names an environment of your own, `module:function`, that the run was made with. It is imported, so a folder
     alone cannot ask for it.

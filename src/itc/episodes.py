@@ -1,4 +1,4 @@
-"""Episodes in a replay memory of one lane, one after the other, and pieces of them.
+"""Episodes in a replay memory of one environment, one after the other, and pieces of them.
 
 Beside its steps an episode leaves a last frame, after which nothing was done: it is stored as a step of its own, with
 action 0 and reward 0. A step knows its episode's number, so a piece ends where the number changes. It also carries its
@@ -26,7 +26,7 @@ class Piece(NamedTuple):
     mask: Bool[Array, "b t"]
 
 
-def empty_memory(spec: EnvSpec, frames: int) -> Replay:
+def initial_state(spec: EnvSpec, frames: int) -> Replay:
     one_step = {
         "frame": jax.ShapeDtypeStruct(spec.frame_shape, jnp.uint8),
         "tokens": jax.ShapeDtypeStruct((spec.cells,), jnp.uint16),
@@ -36,7 +36,7 @@ def empty_memory(spec: EnvSpec, frames: int) -> Replay:
         "episode": jax.ShapeDtypeStruct((), jnp.int32),
         "surprise": jax.ShapeDtypeStruct((), jnp.float32),
     }
-    return empty_replay(one_step, ReplayConfig(frames, lanes=1))
+    return empty_replay(one_step, ReplayConfig(frames, num_envs=1))
 
 
 class Stored(NamedTuple):
@@ -48,7 +48,7 @@ class Stored(NamedTuple):
 
 
 def steps_of(seen: Rollout, episode: int, cells: int) -> Stored:
-    """Steps of a rollout of one lane that kept `last_frame`, and the last frames of the episodes that ended in it.
+    """Steps of a rollout of one environment that kept `last_frame`, and the last frames of the episodes that ended in it.
 
     Only an end by the game's rules is an end; where the clock ran out the episode just has no more steps. Tokens are
     left to be read.

@@ -1,7 +1,7 @@
-"""What was seen lately: a ring buffer of steps, one lane per environment, from which windows in time are drawn.
+"""What was seen lately: a ring buffer of steps, one environment per environment, from which windows in time are drawn.
 
 A step is whatever pytree of arrays an environment loop records: frame, action, reward, terminated, truncated, … The
-buffer stores it as it comes (bytes as bytes) with two axes in front: lane and slot. All lanes are written together, so
+buffer stores it as it comes (bytes as bytes) with two axes in front: environment and slot. All environments are written together, so
 one write head serves them all; once the buffer is full it runs over the oldest steps.
 """
 
@@ -21,34 +21,34 @@ class ReplayConfig:
     """How much is remembered: the paper's 128,000 frames over 48 environments."""
 
     frames: int = 128_000
-    lanes: int = 48
+    num_envs: int = 48
 
     def __post_init__(self) -> None:
-        if self.lanes < 1:
-            raise ValueError(f"lanes must be at least 1, got {self.lanes}")
-        if self.frames < self.lanes:
-            raise ValueError(f"frames must be at least one per lane ({self.lanes}), got {self.frames}")
+        if self.num_envs < 1:
+            raise ValueError(f"environments must be at least 1, got {self.num_envs}")
+        if self.frames < self.num_envs:
+            raise ValueError(f"frames must be at least one per environment ({self.num_envs}), got {self.frames}")
 
     @property
-    def steps_per_lane(self) -> int:
+    def steps_per_env(self) -> int:
         """2,666 at the paper's size; what does not divide is left out."""
-        return self.frames // self.lanes
+        return self.frames // self.num_envs
 
 
 class Replay(NamedTuple):
     """The stored steps, and where the next one goes."""
 
-    steps: PyTree[Array]  # every leaf (lanes, slots, …)
+    steps: PyTree[Array]  # every leaf (environments, slots, …)
     head: Int32[Array, ""]  # the slot written next, which holds the oldest step once the buffer is full
-    stored: Int32[Array, ""]  # steps per lane that can be read
+    stored: Int32[Array, ""]  # steps per environment that can be read
 
     @property
-    def lanes(self) -> int:
+    def num_envs(self) -> int:
         return jax.tree.leaves(self.steps)[0].shape[0]
 
     @property
     def slots(self) -> int:
-        """Steps per lane that fit."""
+        """Steps per environment that fit."""
         return jax.tree.leaves(self.steps)[0].shape[1]
 
     @property
@@ -57,7 +57,7 @@ class Replay(NamedTuple):
 
 
 def add(replay: Replay, steps: PyTree[Any], count: int | None = None) -> Replay:
-    """Append t steps to every lane; every leaf of `steps` is (lanes, t, …). The oldest make room.
+    """Append t steps to every environment; every leaf of `steps` is (environments, t, …). The oldest make room.
 
     With a count, only so many of them: then whatever their number, there is one shape to compile for.
 
@@ -70,7 +70,7 @@ def add(replay: Replay, steps: PyTree[Any], count: int | None = None) -> Replay:
 
 
 def sample(replay: Replay, key: Array, batch: int, length: int) -> PyTree[Array]:
-    """Windows of consecutive steps of a lane, each equally likely, with replacement; every leaf (batch, length, …).
+    """Windows of consecutive steps of a environment, each equally likely, with replacement; every leaf (batch, length, …).
 
     A window may cross the end of the memory, but never the write head: its steps really followed each other.
     Inside `jit`, where nobody can see how much is stored, ask `can_sample` first.
@@ -107,33 +107,35 @@ def _add(replay: Replay, steps: PyTree[Array], time: Int32[Array, ""]) -> Replay
 
 @partial(jax.jit, static_argnames=("batch", "length"))
 def _sample(replay: Replay, key: Array, batch: int, length: int) -> PyTree[Array]:
-    lane_key, start_key = random.split(key)
-    # Every lane holds the same number of windows, so a uniform lane and a uniform start make a uniform window.
-    lane = random.randint(lane_key, (batch,), 0, replay.lanes)
+    env_key, start_key = random.split(key)
+    # Every environment holds the same number of windows, so a uniform environment and a uniform start make a uniform window.
+    env_index = random.randint(env_key, (batch,), 0, replay.num_envs)
     start = random.randint(start_key, (batch,), 0, jnp.maximum(1, replay.stored - length + 1))
     oldest = replay.head - replay.stored
     slot = (oldest + start[:, None] + jnp.arange(length)[None]) % replay.slots
-    return jax.tree.map(lambda leaf: leaf[lane[:, None], slot], replay.steps)
+    return jax.tree.map(lambda leaf: leaf[env_index[:, None], slot], replay.steps)
 
 
 def _check_steps(replay: Replay, steps: PyTree[Any]) -> int:
-    """How many there are per lane."""
+    """How many there are per environment."""
     stored_tree, given_tree = jax.tree.structure(replay.steps), jax.tree.structure(steps)
     if given_tree != stored_tree:
         raise ValueError(f"steps must have the structure {stored_tree}, got {given_tree}")
     times = set()
     for (path, stored), given in zip(jax.tree.leaves_with_path(replay.steps), jax.tree.leaves(steps), strict=True):
         name = "steps" + jax.tree_util.keystr(path)
-        expected = f"({replay.lanes} lanes, time{''.join(f', {side}' for side in stored.shape[2:])}) {stored.dtype}"
+        expected = (
+            f"({replay.num_envs} environments, time{''.join(f', {side}' for side in stored.shape[2:])}) {stored.dtype}"
+        )
         shape, dtype = jnp.shape(given), jnp.result_type(given)
-        if len(shape) < 2 or shape[0] != replay.lanes or shape[2:] != stored.shape[2:] or dtype != stored.dtype:
+        if len(shape) < 2 or shape[0] != replay.num_envs or shape[2:] != stored.shape[2:] or dtype != stored.dtype:
             raise ValueError(f"{name} must be {expected}, got {shape} {dtype}")
         times.add(shape[1])
     if len(times) > 1:
         raise ValueError(f"steps must all have the same time, got {sorted(times)}")
     time = times.pop()
     if not 1 <= time <= replay.slots:
-        raise ValueError(f"steps must hold 1..{replay.slots} steps per lane, as many as fit, got {time}")
+        raise ValueError(f"steps must hold 1..{replay.slots} steps per environment, as many as fit, got {time}")
     return time
 
 
@@ -141,16 +143,16 @@ def _check_window(replay: Replay, batch: int, length: int) -> None:
     if batch < 1:
         raise ValueError(f"batch must be at least 1, got {batch}")
     if not 1 <= length <= replay.slots:
-        raise ValueError(f"length must be in 1..{replay.slots}, the steps per lane that fit, got {length}")
+        raise ValueError(f"length must be in 1..{replay.slots}, the steps per environment that fit, got {length}")
     if not isinstance(replay.stored, Tracer) and int(replay.stored) < length:
-        raise ValueError(f"length {length} is longer than the {int(replay.stored)} steps per lane stored so far")
+        raise ValueError(f"length {length} is longer than the {int(replay.stored)} steps per environment stored so far")
 
 
 def empty_replay(step: PyTree[Any], config: ReplayConfig = ReplayConfig()) -> Replay:
-    """A buffer for steps like `step`: one step of one lane, as arrays or `jax.ShapeDtypeStruct`s."""
+    """A buffer for steps like `step`: one step of one environment, as arrays or `jax.ShapeDtypeStruct`s."""
     if not jax.tree.leaves(step):
         raise ValueError("step must hold at least one array")
-    lead = (config.lanes, config.steps_per_lane)
+    lead = (config.num_envs, config.steps_per_env)
     # Without a weak type, even where `step` has one: all later writes have the same types, and compile once.
     empty = jax.tree.map(lambda leaf: jnp.zeros((*lead, *jnp.shape(leaf)), jnp.result_type(leaf)), step)
     return Replay(empty, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))

@@ -1,4 +1,4 @@
-"""A finished or running training run, as a value: its policy, its world model, its dreams."""
+"""A finished or running training run, as a value: its policy, its world model, its imagined rollouts."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from itc.train import checkpoint
 from itc.train.agent import Agent
 from itc.train.agents import agent_of
 from itc.train.config import TrainConfig
-from itc.train.imagine import DreamWorld
+from itc.train.imagine import ModelEnv
 from itc.train.run_folder import RunError, RunFolder
 from itc.types import Rollout
 
@@ -54,7 +54,7 @@ class Run:
         under_way = int(self.state.part) > 0
         return self.config.interactions_after(int(self.state.iteration) + under_way)
 
-    def world(self, decoder: str | DecodeConfig | None = None) -> DreamWorld:
+    def world(self, decoder: str | DecodeConfig | None = None) -> ModelEnv:
         """The learned world, playable like an environment; the run's own decoder by default."""
         config = self.config.decode_config if decoder is None else decoder
         if isinstance(config, str):
@@ -64,12 +64,12 @@ class Run:
         return self.agent.world(self.state, self.env, self.config, config)
 
     def imagine(
-        self, key: Array, lanes: int = 1, steps: int | None = None, decoder: str | DecodeConfig | None = None
+        self, key: Array, num_envs: int = 1, steps: int | None = None, decoder: str | DecodeConfig | None = None
     ) -> Rollout:
-        """Dreams of the policy at play, from moments out of the replay memory."""
-        steps = self.config.dream_steps if steps is None else steps
+        """Imagined rollouts of the policy at play, from moments out of the replay memory."""
+        steps = self.config.imagination_steps if steps is None else steps
         with self.config.precisely():
-            return self.agent.dream(self.state, self.world(decoder), self.config, key, lanes, steps)
+            return self.agent.imagine(self.state, self.world(decoder), self.config, key, num_envs, steps)
 
 
 def load(path: str | Path, env: str | None = None) -> Run:

@@ -101,5 +101,5 @@ class Rollout(NamedTuple):
     frames: AnyArray  # (b, t, H, W, c) what was seen before each action
     actions: AnyArray  # (b, t)
     outcome: Any  # what each action led to, without the pictures; leaves (b, t, …)
-    choice: Any  # what the policy wants remembered of each decision; leaves (b, t, …)
+    record: Any  # what the policy wants remembered of each decision; leaves (b, t, …)
     final_frame: AnyArray  # (b, H, W, c) what is seen after the last action

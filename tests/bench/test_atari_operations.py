@@ -5,10 +5,10 @@ import pytest
 from itc.bench.atari_operations import (
     actor_critic_operations,
     counted_run,
-    dream_head_operations,
-    dream_operations,
     encoder_operations,
     frames_read,
+    imagination_head_operations,
+    imagination_operations,
     perceptual_operations,
     policy_operations,
     scheduled_updates,
@@ -18,7 +18,7 @@ from itc.bench.atari_operations import (
 from itc.presets import find
 
 CONFIG = find("atari/pong/itc-paper").config
-STEPS, BURN_IN = CONFIG.dream_steps, CONFIG.imagine.burn_in
+STEPS, BURN_IN = CONFIG.imagination_steps, CONFIG.imagine.burn_in
 TERA = 1e12
 
 
@@ -28,9 +28,9 @@ TERA = 1e12
         (tokenizer_operations(CONFIG), 1.00),
         (perceptual_operations(CONFIG), 0.96),
         (world_model_operations(CONFIG), 2.51),
-        # As published: one step more is dreamed, and one frame more watched.
-        (dream_operations(CONFIG, STEPS + 1), 2.87),
-        (dream_head_operations(CONFIG, STEPS + 1), 0.29),
+        # As published: one step more is imagined, and one frame more watched.
+        (imagination_operations(CONFIG, STEPS + 1), 2.87),
+        (imagination_head_operations(CONFIG, STEPS + 1), 0.29),
         (policy_operations(CONFIG, BURN_IN + 1, STEPS + 1), 0.36),
         # What the published agent encodes for an update: ours keeps the tokens.
         (320 * encoder_operations(CONFIG.tokenizer.vqvae), 0.20),
@@ -42,9 +42,9 @@ def test_counts_agree_with_the_analysis(operations, published):
 
 
 def test_a_dream_without_the_unused_step_is_a_tenth_shorter():
-    shorter = dream_operations(CONFIG, STEPS) / dream_operations(CONFIG, STEPS + 1)
+    shorter = imagination_operations(CONFIG, STEPS) / imagination_operations(CONFIG, STEPS + 1)
     assert 0.88 < shorter < 0.92
-    parts = dream_operations(CONFIG, STEPS) + dream_head_operations(CONFIG, STEPS)
+    parts = imagination_operations(CONFIG, STEPS) + imagination_head_operations(CONFIG, STEPS)
     assert actor_critic_operations(CONFIG) == pytest.approx(parts + policy_operations(CONFIG, BURN_IN, STEPS + 1))
 
 

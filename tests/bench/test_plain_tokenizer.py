@@ -10,7 +10,7 @@ from itc.tokenizers.patches import PatchTokenizerConfig, empty_codebook, encode,
 
 def test_plain_tokenizer_is_the_same_tokenizer():
     config = PatchTokenizerConfig(patch=CLASSIC.patch, codes=128)
-    seen = made_up_frames(CLASSIC, lanes=2, steps=3)
+    seen = made_up_frames(CLASSIC, num_envs=2, steps=3)
     frames = jnp.asarray(seen.reshape(-1, *seen.shape[2:]))
     codebook = update(empty_codebook(config), frames, config)
     scanned = naive_scan(empty_codebook(config), bytes_of(cut(frames, config.patch), config.patch), config.novel_from)

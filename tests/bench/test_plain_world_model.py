@@ -11,7 +11,7 @@ from itc.world_models.losses import world_model_loss
 
 
 def test_the_plain_loss_is_the_same_loss():
-    config = WorldModelConfig(codes=64, blocks=3, layers=2, heads=2, embedding=32, hidden=32)
+    config = WorldModelConfig(codes=64, context_frames=3, layers=2, heads=2, embedding=32, hidden=32)
     model = WorldModel(random.key(0), (2, 3), 4, config)
     keys = random.split(random.key(1), 4)
     experience = Experience(

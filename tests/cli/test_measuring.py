@@ -31,7 +31,7 @@ def little_play(monkeypatch):
 def test_accuracy_of_every_decoder_is_printed_and_kept(run, tmp_path, capsys):
     accuracy((run,), transitions=40, decoders=DECODERS, json_file=tmp_path / "a.json")
     said = capsys.readouterr().out
-    assert "0.00% of real cells are misread" in said
+    assert "0.00% of real cells are misclassified" in said
     assert "| conserving" in said
     kept = read_measures(run / "measures" / "accuracy.json")
     assert {one.decoder for one in kept} == set(DECODERS)
@@ -51,7 +51,7 @@ def test_hallucination_stands_beside_the_simulator_and_goes_as_far_as_the_contex
     kept = {(one.decoder, one.measure): one.value for one in read_measures(run / "measures" / "hallucination.json")}
     assert kept["simulator", "duplication"] == 0.0
     assert kept["simulator", "count error"] == 0.0
-    # A model that has learned next to nothing dreams up creatures; who only copies does not.
+    # A model that has learned next to nothing imagined rollouts up creatures; who only copies does not.
     assert kept["conserving", "duplication"] < kept["sample", "duplication"]
     assert ("simulator", "duplication · step 4") in kept
     assert ("simulator", "duplication · step 5") not in kept

@@ -53,7 +53,7 @@ def test_stopped_by_a_key_it_says_that_the_same_command_goes_on(tmp_path):
         _, said = process.communicate(timeout=120)
     finally:
         process.terminate()  # it takes its training along
-    assert said == "itc sweep: stopped; the same command goes on\n"
+    assert said == "itc sweep: stopped; rerunning the command resumes\n"
 
 
 def test_the_table_takes_the_mean_over_seeds():

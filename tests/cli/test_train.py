@@ -39,14 +39,14 @@ def copied(straight, tmp_path):
 
 def test_a_run_says_what_it_does_and_leaves_everything_in_its_folder(straight):
     folder, said = straight
-    for words in ("creatures/quick on cpu", "jax", "4/4", "192 interactions", "saved 000004-0000", "dreams.png"):
+    for words in ("creatures/quick on cpu", "jax", "4/4", "192 interactions", "saved 000004-0000", "imagination.png"):
         assert words in said
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 4
     assert json.loads((folder / "config.json").read_text())["config"]["world_model"]["layers"] == 1
     assert "python" in json.loads((folder / "versions.json").read_text())
     assert list((folder / "tensorboard").iterdir())
     assert checkpoint.names(folder / "checkpoints") == ["000003-0000", "000004-0000"]
-    assert (folder / "dreams.png").stat().st_size > 10_000
+    assert (folder / "imagination.png").stat().st_size > 10_000
 
 
 def test_inspect_tells_where_a_run_stands(straight):
@@ -86,8 +86,8 @@ main()
 
 @pytest.mark.parametrize(("when", "number", "decoder"), [
     ("save", signal.SIGKILL, "paper"),
-    ("dreams", signal.SIGTERM, "paper"),
-    pytest.param("dreams", signal.SIGKILL, "conserving", marks=pytest.mark.slow),
+    ("imagination", signal.SIGTERM, "paper"),
+    pytest.param("imagination", signal.SIGKILL, "conserving", marks=pytest.mark.slow),
     pytest.param("world model", signal.SIGKILL, "paper", marks=pytest.mark.slow),
     pytest.param("save", signal.SIGTERM, "paper", marks=pytest.mark.slow),
 ])  # fmt: skip
@@ -152,7 +152,7 @@ def test_asked_to_stop_while_compiling_it_does_not_wait_for_the_compiler(copied)
     (("minatar/pong",), "unknown preset 'minatar/pong'"),
     (("creatures/quick", "--world-model.leyers", "3"), "--world-model.leyers"),
     (("creatures/quick", "--seed", "many"), "many"),
-    (("creatures/quick", "--imagine.steps", "99"), "imagine.steps 99 exceed world_model.blocks 8"),
+    (("creatures/quick", "--imagine.steps", "99"), "imagine.steps 99 exceed world_model.context_frames 8"),
     (("creatures/quick", "--decoder", "magic"), "unknown decoder 'magic'"),
     (("--resume", "no-such-run"), "is not a run folder"),
     (("creatures/quick", "--env", "nomod:fn"), "environment 'nomod:fn' cannot be made: No module named 'nomod'"),
@@ -336,7 +336,7 @@ def test_presets_are_listed():
 
 
 def test_the_example_dreams(straight):
-    example = Path(__file__).parents[2] / "examples" / "dream.py"
+    example = Path(__file__).parents[2] / "examples" / "imagine.py"
     finished = subprocess.run([ITC[0], str(example), str(straight[0])], capture_output=True, text=True, timeout=120)
     assert finished.returncode == 0, finished.stderr
     assert "creatures/quick: 4 iterations, 5 codes" in finished.stdout

@@ -25,11 +25,18 @@ def straight(tmp_path_factory):
 
 def test_a_run_says_what_it_does_and_leaves_everything_in_its_folder(straight):
     folder, finished = straight
-    for words in ("atari/pong/quick on cpu", "ale-py", "4/4", "72 interactions", "saved 000004-0000", "dreams.png"):
+    for words in (
+        "atari/pong/quick on cpu",
+        "ale-py",
+        "4/4",
+        "72 interactions",
+        "saved 000004-0000",
+        "imagination.png",
+    ):
         assert words in finished.stdout
     assert finished.stderr.count("the tokenizer learns from pixels only") == 1
     assert "Warning" not in finished.stderr
-    assert (folder / "dreams.png").stat().st_size > 10_000
+    assert (folder / "imagination.png").stat().st_size > 10_000
 
 
 def test_one_episode_can_be_played_and_a_page_is_made(straight, tmp_path):

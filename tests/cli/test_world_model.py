@@ -17,7 +17,7 @@ def test_two_minutes_are_enough_for_creatures_and_leave_everything_in_the_folder
     assert lines[-1]["codes"] == 5
     assert json.loads((tmp_path / "run" / "config.json").read_text())["config"]["env"] == "creatures"
     assert (tmp_path / "run" / "checkpoints").is_dir()
-    assert (tmp_path / "run" / "dreams.png").stat().st_size > 10_000
+    assert (tmp_path / "run" / "imagination.png").stat().st_size > 10_000
 
 
 @pytest.mark.slow
@@ -35,8 +35,8 @@ def test_ten_minutes_are_enough_to_see_and_foresee_breakout(tmp_path):
     assert found["token loss"] < found["copy loss"]
     assert found["paddle real"] > 0.95
     for decoder in ("sample", "paper-atari", "conserving"):
-        assert found[f"paddle dreamed last by {decoder}"] > 0.8
-        assert f"ball dreamed last by {decoder}" in found  # told, whatever it is
+        assert found[f"paddle imagined last by {decoder}"] > 0.8
+        assert f"ball imagined last by {decoder}" in found  # told, whatever it is
     assert "NO" not in finished.stdout.split()
 
 

@@ -60,14 +60,14 @@ def test_a_scan_of_a_thousand_steps_does_not_hang(problem, solver):
     logits = jnp.asarray(problem.logits)
 
     @jax.jit
-    def dream(previous, key):
+    def imagined(previous, key):
         def step(previous, key):
             decoded = decode(logits, previous, key, config)
             return decoded.tokens, decoded.value.sum()
 
         return jax.lax.scan(step, previous, jax.random.split(key, 1000))
 
-    last, values = dream(jnp.asarray(problem.previous), jax.random.key(2))
+    last, values = imagined(jnp.asarray(problem.previous), jax.random.key(2))
     assert last.shape == problem.previous.shape
     assert np.isfinite(values).all()
 
@@ -113,7 +113,7 @@ def test_a_dream_of_paper_size_does_not_hang():
     """A thousand steps of 48 Craftax-classic frames, with matrix products around the callback as in a real model."""
 
     @jax.jit
-    def dream(previous, key):
+    def imagined(previous, key):
         def step(carry, key):
             weights, previous = carry
             weights = jnp.tanh(weights @ weights)
@@ -124,7 +124,7 @@ def test_a_dream_of_paper_size_does_not_hang():
         return jax.lax.scan(step, (jnp.eye(256), previous), jax.random.split(key, 1000))
 
     previous = jax.random.randint(jax.random.key(0), (48, 81), 0, 64)
-    _, values = dream(previous, jax.random.key(1))
+    _, values = imagined(previous, jax.random.key(1))
     assert np.isfinite(values).all()
 
 

@@ -11,14 +11,14 @@ from jax import random
 from itc.envs.atari import SKIP, AtariState
 from itc.envs.base import FIRST_ENTITY, Environment, Step
 
-LANES = 4
+NUM_ENVS = 4
 STEPS = 14  # long enough for every game to do something
-AGED, CUT_OFF = 1, 2  # the lane whose episode is made to end by the clock, and the step at which it does
+AGED, CUT_OFF = 1, 2  # the environment whose episode is made to end by the clock, and the step at which it does
 
 
 @dataclass
 class Played:
-    """A short recording of all lanes. What is stacked over time has it as first dimension."""
+    """A short recording of all environments. What is stacked over time has it as first dimension."""
 
     env: Environment
     start: Any  # the state before the first step
@@ -31,11 +31,11 @@ class Played:
 
 
 def play(env: Environment, seed: int = 0, steps: int = STEPS) -> Played:
-    """Random play in a few lanes, one of which is close to its time limit."""
+    """Random play in a few environments, one of which is close to its time limit."""
     reset_key, action_key = random.split(random.key(seed))
-    state, first_frame = env.reset(reset_key, LANES)
+    state, first_frame = env.reset(reset_key, NUM_ENVS)
     start = state = aged(env, state)
-    actions = random.randint(action_key, (steps, LANES), 0, env.spec.num_actions)
+    actions = random.randint(action_key, (steps, NUM_ENVS), 0, env.spec.num_actions)
     states, results, entities = [], [], []
     before = compilations(env)
     for action in actions:
@@ -61,7 +61,7 @@ def compilations(env: Environment) -> int:
 
 
 def aged(env: Environment, state: Any) -> Any:
-    """The same state, one lane of it almost at the time limit."""
+    """The same state, one environment of it almost at the time limit."""
     if isinstance(state, AtariState):
         frames = np.array(state.frames)
         frames[AGED] = env.rules.most_frames - SKIP * (CUT_OFF + 1)
@@ -89,17 +89,17 @@ def check(played: Played) -> None:
 def check_shapes(played: Played) -> None:
     spec, steps = played.env.spec, played.steps
     time = len(played.actions)
-    assert played.first_frame.shape == (LANES, *spec.frame_shape)
-    assert steps.frame.shape == steps.last_frame.shape == (time, LANES, *spec.frame_shape)
+    assert played.first_frame.shape == (NUM_ENVS, *spec.frame_shape)
+    assert steps.frame.shape == steps.last_frame.shape == (time, NUM_ENVS, *spec.frame_shape)
     assert played.first_frame.dtype == steps.frame.dtype == steps.last_frame.dtype == np.uint8
-    assert steps.reward.shape == steps.terminated.shape == steps.truncated.shape == (time, LANES)
+    assert steps.reward.shape == steps.terminated.shape == steps.truncated.shape == (time, NUM_ENVS)
     assert steps.reward.dtype == np.float32
     assert steps.terminated.dtype == steps.truncated.dtype == steps.achievements.dtype == bool
-    assert steps.achievements.shape == (time, LANES, len(spec.achievements))
+    assert steps.achievements.shape == (time, NUM_ENVS, len(spec.achievements))
     if played.entities is not None:
-        assert played.entities.shape == (time, LANES, *spec.grid)
+        assert played.entities.shape == (time, NUM_ENVS, *spec.grid)
         assert played.entities.dtype == np.int8
-    promised, (state, frame) = played.env.shapes(LANES), (played.start, played.first_frame)
+    promised, (state, frame) = played.env.shapes(NUM_ENVS), (played.start, played.first_frame)
     types = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), promised)
     assert types == jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), (state, frame))
 

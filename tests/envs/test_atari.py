@@ -62,7 +62,7 @@ def one(action):
 
 
 def play(env, actions, key=KEY):
-    """One lane: every state and step."""
+    """One environment: every state and step."""
     state, frame = env.reset(key, 1)
     states, steps = [state], []
     for action in actions:
@@ -72,7 +72,7 @@ def play(env, actions, key=KEY):
     return frame, states, steps
 
 
-def choices(title, count, seed=0):
+def records(title, count, seed=0):
     return np.random.default_rng(seed).integers(0, ACTIONS[title], count)
 
 
@@ -96,7 +96,7 @@ def test_all_games_have_their_minimal_actions():
 @pytest.mark.slow
 @pytest.mark.parametrize("title", GAMES)
 def test_smoke(title):
-    """What every environment must pass. Some games begin with a still picture: lanes need not differ so soon."""
+    """What every environment must pass. Some games begin with a still picture: environments need not differ so soon."""
     played = smoke.play(game(title))
     smoke.check(played)
     smoke.check_same_again(played, smoke.play(played.env))
@@ -120,7 +120,7 @@ def test_the_testing_game_is_made_once_and_is_its_own():
 
 
 def test_frames_are_the_brighter_of_the_last_two_shrunk():
-    env, actions = game("pong", PLAIN), choices("pong", 30)
+    env, actions = game("pong", PLAIN), records("pong", 30)
     first, states, steps = play(env, actions)
     emulator = ByHand("pong", noops=int(states[0].frames[0]))
     np.testing.assert_array_equal(first[0], emulator.picture())
@@ -134,7 +134,7 @@ def test_frames_are_the_brighter_of_the_last_two_shrunk():
 
 def test_rewards_of_training_are_signs_summed_over_frames():
     """Not the sign of the sum: these actions score in two frames of one step."""
-    actions = choices("alien", 95, seed=1)
+    actions = records("alien", 95, seed=1)
     _, states, clipped = play(game("alien", replace(TRAINING, a_life_each=False, most_noops=1)), actions)
     _, _, whole = play(game("alien", PLAIN), actions)
     emulator = ByHand("alien", noops=int(states[0].frames[0]))
@@ -246,7 +246,7 @@ def test_the_clock_counts_frames_of_the_console(title):
     """No-ops count, and a step that the clock cuts off ends in the middle."""
     limit = 50
     env = game(title, replace(TRAINING, most_frames=limit))
-    _, states, steps = play(env, choices(title, 20))
+    _, states, steps = play(env, records(title, 20))
     noops = int(states[0].frames[0])
     steps_left = -(-(limit - noops) // SKIP)
     cut = [bool(step.truncated[0]) for step in steps]
@@ -255,9 +255,9 @@ def test_the_clock_counts_frames_of_the_console(title):
     assert not last.terminated[0]
     assert states[steps_left].games[0] == 2
     emulator = ByHand(title, noops)
-    for action in choices(title, 20)[: steps_left - 1]:
+    for action in records(title, 20)[: steps_left - 1]:
         emulator.step(action)
-    pictures, _ = emulator.step(choices(title, 20)[steps_left - 1], frames=limit - noops - SKIP * (steps_left - 1))
+    pictures, _ = emulator.step(records(title, 20)[steps_left - 1], frames=limit - noops - SKIP * (steps_left - 1))
     np.testing.assert_array_equal(last.last_frame[0], pictures[-1])
 
 
@@ -273,9 +273,9 @@ def test_time_up_in_the_step_after_a_lost_life_begins_a_new_game():
 
 @pytest.mark.parametrize("title", ["breakout", "qbert", "amidar", "assault"])  # the last three remember more than most
 def test_a_copied_state_goes_on_to_the_last_bit(title):
-    """Twice, by another object the second time, with another game's lanes played in between."""
+    """Twice, by another object the second time, with another game's environments played in between."""
     env, other = game(title), Atari(title)
-    actions = np.stack([choices(title, 40, seed) for seed in range(2)], axis=1)
+    actions = np.stack([records(title, 40, seed) for seed in range(2)], axis=1)
     state, _ = env.reset(KEY, 2)
     for action in actions[:15]:
         state, _ = env.step(state, action)
@@ -294,7 +294,7 @@ def test_a_copied_state_goes_on_to_the_last_bit(title):
 @pytest.mark.parametrize("title", ["qbert", "amidar", "assault"])
 def test_a_game_goes_on_from_its_very_first_state(title):
     """One no-op after the start, where little would show that something was not saved."""
-    env, actions = game(title).testing, choices(title, 25)
+    env, actions = game(title).testing, records(title, 25)
     _, _, steps = play(env, actions)
     emulator = ByHand(title, noops=1)
     for action, step in zip(actions, steps, strict=True):
@@ -312,17 +312,17 @@ def test_a_step_leaves_the_state_it_was_given_as_it_was():
 
 def test_a_lane_depends_neither_on_the_others_nor_on_their_number():
     env = game("assault")
-    actions = np.stack([choices("assault", 20, seed) for seed in range(3)], axis=1)
+    actions = np.stack([records("assault", 20, seed) for seed in range(3)], axis=1)
     played = {}
-    for lanes in (1, 3):
-        state, frame = env.reset(KEY, lanes)
-        played[lanes] = [frame[0]]
-        for action in actions[:, :lanes]:
+    for num_envs in (1, 3):
+        state, frame = env.reset(KEY, num_envs)
+        played[num_envs] = [frame[0]]
+        for action in actions[:, :num_envs]:
             state, step = env.step(state, action)
-            played[lanes].append((state, step))
-    first_lanes = jax.tree.map(lambda leaf: leaf[:1], played[3][1:])
+            played[num_envs].append((state, step))
+    first_envs = jax.tree.map(lambda leaf: leaf[:1], played[3][1:])
     np.testing.assert_array_equal(played[1][0], played[3][0])
-    jax.tree.map(np.testing.assert_array_equal, played[1][1:], first_lanes)
+    jax.tree.map(np.testing.assert_array_equal, played[1][1:], first_envs)
 
 
 def test_there_are_no_entities():

@@ -24,8 +24,8 @@ def env(request):
 
 @pytest.fixture(scope="module")
 def start(env):
-    """A state of few lanes. As many as the smoke tests have, so that nothing compiles twice."""
-    return env.reset(random.key(3), smoke.LANES)[0]
+    """A state of few environments. As many as the smoke tests have, so that nothing compiles twice."""
+    return env.reset(random.key(3), smoke.NUM_ENVS)[0]
 
 
 @pytest.fixture(scope="module")
@@ -105,11 +105,11 @@ def test_plants_and_the_player_are_labelled(env, start, render):
 
 
 def test_death_is_termination_and_the_limit_truncation(env, start):
-    """Lane 0 lives on, 1 dies, 2 runs out of time, 3 does both."""
+    """Environment 0 lives on, 1 dies, 2 runs out of time, 3 does both."""
     health = start.world.player_health.at[jnp.array([1, 3])].set(0)
     time = start.world.timestep.at[jnp.array([2, 3])].set(env.spec.episode_length - 1)
     doomed = start._replace(world=start.world.replace(player_health=health, timestep=time))
-    state, step = env.step(doomed, jnp.zeros(smoke.LANES, jnp.int32))
+    state, step = env.step(doomed, jnp.zeros(smoke.NUM_ENVS, jnp.int32))
     np.testing.assert_array_equal(step.terminated, [False, True, False, True])
     np.testing.assert_array_equal(step.truncated, [False, False, True, False])
     np.testing.assert_array_equal(state.world.timestep, [1, 0, 0, 0])
@@ -122,7 +122,7 @@ def test_achievements_of_the_last_step_count(env, start):
     time = jnp.full_like(start.world.timestep, env.spec.episode_length - 1)
     state, step = env.step(
         start._replace(world=start.world.replace(achievements=unlocked, timestep=time)),
-        jnp.zeros(smoke.LANES, jnp.int32),
+        jnp.zeros(smoke.NUM_ENVS, jnp.int32),
     )
     assert step.achievements[:, 2].all()
     assert not state.world.achievements.any()
@@ -138,10 +138,13 @@ def test_rounding_to_whole_colours_hardly_depends_on_the_program(env, start, ren
     from craftax.craftax_classic.game_logic import calculate_light_level
 
     light = calculate_light_level(jnp.float32(time), env.game._params)
-    sleeping = jnp.arange(smoke.LANES) % 2 == 1
-    world = start.world.replace(light_level=jnp.full(smoke.LANES, light), is_sleeping=sleeping)
+    sleeping = jnp.arange(smoke.NUM_ENVS) % 2 == 1
+    world = start.world.replace(light_level=jnp.full(smoke.NUM_ENVS, light), is_sleeping=sleeping)
     together = jax.jit(jax.vmap(env.game.render))(world)
-    alone = [render(jax.tree.map(lambda leaf, lane=lane: leaf[lane], world)) for lane in range(smoke.LANES)]
+    alone = [
+        render(jax.tree.map(lambda leaf, env_index=env_index: leaf[env_index], world))
+        for env_index in range(smoke.NUM_ENVS)
+    ]
     smoke.assert_same_pixels(np.stack(alone), together)
 
 

@@ -8,19 +8,19 @@ from jax import random
 
 from itc.envs import creatures
 from itc.envs.creatures import COW, COWS, KIND, MAP, PLAYER, REACH, TILE_PIXELS, VIEW, WALL, ZOMBIE, Creatures
-from itc.envs.wrappers import Lanes
+from itc.envs.wrappers import VectorEnv
 
-LANES, STEPS = 16, 250
+NUM_ENVS, STEPS = 16, 250
 NOOP, UP, DOWN, LEFT, RIGHT = range(5)
 
 
 @pytest.fixture(scope="module")
 def episode():
     """States, actions and steps of random play, from before the first step on."""
-    env = Lanes(Creatures())
-    state, _ = env.reset(random.key(0), LANES)
+    env = VectorEnv(Creatures())
+    state, _ = env.reset(random.key(0), NUM_ENVS)
     states, steps = [state], []
-    actions = random.randint(random.key(1), (STEPS, LANES), 0, 5)
+    actions = random.randint(random.key(1), (STEPS, NUM_ENVS), 0, 5)
     for action in actions:
         state, step = env.step(state, action)
         states.append(state)
@@ -58,12 +58,12 @@ def turns(world, action):
 def test_frames_show_the_tiles(episode):
     """Cut into patches, every patch is the sprite of what stands there: frames, tiles and entities agree."""
     world, _, steps, tiles = episode
-    patches = steps.frame.reshape(STEPS, LANES, VIEW, 4, VIEW, 4, 3).swapaxes(3, 4)
+    patches = steps.frame.reshape(STEPS, NUM_ENVS, VIEW, 4, VIEW, 4, 3).swapaxes(3, 4)
     np.testing.assert_array_equal(patches, TILE_PIXELS[tiles[1:]])
     entities = jax.jit(jax.vmap(jax.vmap(Creatures().entities)))(world)
     np.testing.assert_array_equal(entities, np.where(tiles == WALL, 0, tiles))
     assert (tiles[:, :, REACH, REACH] == PLAYER).all()
-    assert (tiles == PLAYER).sum() == tiles.shape[0] * LANES
+    assert (tiles == PLAYER).sum() == tiles.shape[0] * NUM_ENVS
 
 
 def test_everybody_in_view_is_seen(episode):
@@ -76,11 +76,11 @@ def test_everybody_in_view_is_seen(episode):
 def test_nobody_shares_a_tile_or_stands_in_a_wall(episode):
     world = episode[0]
     for time in range(0, STEPS, 10):
-        for lane in range(LANES):
-            alive = world.alive[time, lane]
-            places = [*map(tuple, world.creatures[time, lane][alive]), tuple(world.player[time, lane])]
+        for env_index in range(NUM_ENVS):
+            alive = world.alive[time, env_index]
+            places = [*map(tuple, world.creatures[time, env_index][alive]), tuple(world.player[time, env_index])]
             assert len(set(places)) == len(places)
-            assert not any(world.walls[time, lane][place] for place in places)
+            assert not any(world.walls[time, env_index][place] for place in places)
 
 
 def test_only_eaten_cows_disappear_and_nobody_appears(episode):
@@ -103,13 +103,13 @@ def test_settled_tiles_are_where_they_were(episode):
     shift = world.player[1:] - world.player[:-1]
     padded = np.pad(tiles[:-1], ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-1)
     mistakes, total = 0, 0
-    for time, lane in np.argwhere(same):
-        row, column = 1 + shift[time, lane]
-        expected = padded[time, lane, row : row + VIEW, column : column + VIEW].copy()
+    for time, env_index in np.argwhere(same):
+        row, column = 1 + shift[time, env_index]
+        expected = padded[time, env_index, row : row + VIEW, column : column + VIEW].copy()
         expected[expected == PLAYER] = 0
         expected[REACH, REACH] = PLAYER
-        sure = settled[time, lane]
-        mistakes += (expected != tiles[time + 1, lane])[sure].sum()
+        sure = settled[time, env_index]
+        mistakes += (expected != tiles[time + 1, env_index])[sure].sum()
         total += sure.sum()
         assert (expected[sure] >= 0).all(), "called certain without having been seen"
     assert mistakes == 0

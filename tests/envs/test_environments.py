@@ -41,11 +41,11 @@ def test_a_state_is_all_there_is_to_resume(played):
 
 def test_lanes_differ_from_each_other(played):
     frames = played.steps.last_frame[-1]
-    assert all((frames[0] != frames[lane]).any() for lane in range(1, smoke.LANES))
+    assert all((frames[0] != frames[env_index]).any() for env_index in range(1, smoke.NUM_ENVS))
 
 
 def test_the_new_episodes_frame_is_of_the_new_world(played):
-    """The frame after an end, drawn inside a loop over lanes, against a frame drawn of all lanes: the same pixels."""
+    """The frame after an end, drawn inside a loop over environments, against a frame drawn of all environments: the same pixels."""
     if not played.env.pure:
         pytest.skip("an emulator draws what it has just played, not any state")
     render = jax.jit(jax.vmap(played.env.game.render))

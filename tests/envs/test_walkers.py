@@ -53,7 +53,7 @@ def test_marginals_are_what_comes_to_pass():
     after, probability = world.outcomes(walkers)
     np.testing.assert_allclose(probability.sum(), 1)
     assert all(len(set(row)) == 3 for row in after), "two walkers in one cell"
-    draws = np.random.default_rng(0).choice(len(after), 20_000, p=probability)
+    draws = np.random.default_rng(0).record(len(after), 20_000, p=probability)
     frequency = np.mean([world.frame(after[d]) == WALKER for d in draws], axis=0)
     np.testing.assert_allclose(world.marginals(after, probability), frequency, atol=0.015)
 

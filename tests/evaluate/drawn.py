@@ -4,7 +4,7 @@ import numpy as np
 
 from itc.envs.creatures import TILE_PIXELS, Creatures
 from itc.evaluate.recording import Recording
-from itc.evaluate.scenes import TileEyes
+from itc.evaluate.scenes import TileClassifier
 from itc.tokenizers.patches import Codebook
 
 SPEC = Creatures.spec
@@ -45,8 +45,8 @@ def scrolled(tokens: np.ndarray, rows: int, columns: int) -> np.ndarray:
     return moved.ravel()
 
 
-def eyes() -> TileEyes:
-    """Eyes that have seen every tile once."""
+def classifier() -> TileClassifier:
+    """Entity classifier that have seen every tile once."""
     import jax.numpy as jnp
 
     codebook = Codebook(jnp.asarray(TILE_PIXELS), jnp.int32(len(TILE_PIXELS)))
@@ -58,4 +58,4 @@ def eyes() -> TileEyes:
         tiles=TILES[tokens].reshape(1, 1, *SPEC.grid),
         creatures=np.ones((1, 1), bool),
     )
-    return TileEyes(SPEC, codebook, shown)
+    return TileClassifier(SPEC, codebook, shown)

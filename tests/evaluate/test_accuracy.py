@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from drawn import SPEC, eyes, frame, scrolled
+from drawn import SPEC, classifier, frame, scrolled
 
 from itc.evaluate.accuracy import accuracy, expect, plausible
 
@@ -11,8 +11,8 @@ COW = frame(C=((2, 2),))
 
 
 def is_plausible(before, after, predicted, action=NOOP):
-    expected = expect(eyes(), SPEC, before[None], after[None], np.array([action]))
-    return bool(plausible(eyes(), SPEC, expected, predicted[None])[0])
+    expected = expect(classifier(), SPEC, before[None], after[None], np.array([action]))
+    return bool(plausible(classifier(), SPEC, expected, predicted[None])[0])
 
 
 def test_the_true_frame_is_plausible_and_so_is_a_creature_that_went_elsewhere():
@@ -69,13 +69,13 @@ def test_a_creature_the_player_walks_into_may_be_gone():
 def test_nobody_walks_where_the_kind_never_goes():
     """A wall right of the cow."""
     before, after = frame(C=((2, 2),), **{"#": ((2, 3),)}), frame(C=((3, 2),), **{"#": ((2, 3),)})
-    expected = expect(eyes(), SPEC, before[None], after[None], np.array([NOOP]))
+    expected = expect(classifier(), SPEC, before[None], after[None], np.array([NOOP]))
     walkable = np.ones((len(SPEC.creatures), 200), bool)
     through, around = frame(C=((2, 3),)), frame(C=((1, 2),), **{"#": ((2, 3),)})
-    assert plausible(eyes(), SPEC, expected, through[None], walkable).all()
-    walkable[:, eyes()(before[None]).kinds[0, 2, 3]] = False
-    assert not plausible(eyes(), SPEC, expected, through[None], walkable).any()
-    assert plausible(eyes(), SPEC, expected, around[None], walkable).all()
+    assert plausible(classifier(), SPEC, expected, through[None], walkable).all()
+    walkable[:, classifier()(before[None]).kinds[0, 2, 3]] = False
+    assert not plausible(classifier(), SPEC, expected, through[None], walkable).any()
+    assert plausible(classifier(), SPEC, expected, around[None], walkable).all()
 
 
 def test_nobody_knows_the_ground_where_a_creature_stood():
@@ -87,7 +87,7 @@ def test_decoders_are_compared_transition_by_transition():
     before = np.stack([COW, COW, frame(), frame()])
     decoded = {"sample": np.stack([frame(), COW, frame(), COW]), "better": before}
     found = accuracy(
-        eyes(), SPEC, before, before, np.zeros(4, int), np.ones(4, bool), decoded, np.arange(4), "context 1"
+        classifier(), SPEC, before, before, np.zeros(4, int), np.ones(4, bool), decoded, np.arange(4), "context 1"
     )
     gains = {one.measure: one.value for one in found if one.decoder == "better"}
     assert gains["exact − sample · context 1 · all"] == 0.5
@@ -100,7 +100,7 @@ def test_shares_are_counted_by_group_with_their_number():
     measures = {
         one.measure: one
         for one in accuracy(
-            eyes(), SPEC, before, before, np.zeros(4, int), np.array([True, True, False, False]), {"it": predicted},
+            classifier(), SPEC, before, before, np.zeros(4, int), np.array([True, True, False, False]), {"it": predicted},
             np.arange(4), "context 1",
         )
     }  # fmt: skip

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from itc.evaluate.dreams import Played
 from itc.evaluate.foresight import beats, copy_loss, cut, marginal_entropy
+from itc.evaluate.imagination import Played
 from itc.evaluate.things import THINGS
 
 
@@ -61,7 +61,7 @@ def test_things_are_seen_where_they_are(game):
 
     env = make(f"atari/{game}")
     player = RandomPolicy(env.spec.num_actions)
-    _, seen = rollout(env, begin(*env.reset(random.key(0), 1), player.empty_memory(1)), player, random.key(1), 100)
+    _, seen = rollout(env, begin(*env.reset(random.key(0), 1), player.initial_state(1)), player, random.key(1), 100)
     frames = np.asarray(seen.frames[0, 40:])
     looks = THINGS[f"atari/{game}"]
     assert looks["paddle"](frames).mean() > 0.8

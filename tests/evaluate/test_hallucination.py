@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from drawn import SPEC, eyes, frame, scrolled
+from drawn import SPEC, classifier, frame, scrolled
 
 from itc.evaluate.hallucination import hallucination, happenings
 
@@ -12,7 +12,12 @@ NOOP, UP, DOWN, LEFT, RIGHT = range(5)
 def happened(before, after, action=NOOP):
     """The events of one step, those that are not zero."""
     seen = happenings(
-        eyes(), SPEC, np.stack([before, after])[None], np.array([[action]]), np.ones((1, 1), bool), np.zeros(1, int)
+        classifier(),
+        SPEC,
+        np.stack([before, after])[None],
+        np.array([[action]]),
+        np.ones((1, 1), bool),
+        np.zeros(1, int),
     )
     single = {
         name: int(getattr(seen, name)[0, 0])
@@ -85,8 +90,8 @@ def test_two_creatures_that_pass_each_other_are_both_found_and_nobody_is_followe
 def test_rates_are_per_creature_and_step_and_steps_after_the_end_do_not_count():
     tokens = np.stack([frame(C=((2, 2), (6, 6))), frame(C=((2, 2),)), frame()])[None]
     actions = np.zeros((1, 2), int)
-    both = happenings(eyes(), SPEC, tokens, actions, np.ones((1, 2), bool), np.zeros(1, int))
-    first = happenings(eyes(), SPEC, tokens, actions, np.array([[True, False]]), np.zeros(1, int))
+    both = happenings(classifier(), SPEC, tokens, actions, np.ones((1, 2), bool), np.zeros(1, int))
+    first = happenings(classifier(), SPEC, tokens, actions, np.array([[True, False]]), np.zeros(1, int))
     rates = {one.measure: one.value for one in hallucination("it", both, both)}
     assert rates["disappearance"] == pytest.approx(2 / 3, abs=1e-5)
     assert rates["disappearance · step 1"] == 0.5
@@ -102,8 +107,10 @@ def test_the_distance_between_displacements_is_their_total_variation():
     half = stays.copy()
     half[:2, 1] = frame(C=((2, 3),))
     actions, counted = np.zeros((4, 1), int), np.ones((4, 1), bool)
-    dreamed, real = (happenings(eyes(), SPEC, tokens, actions, counted, np.arange(4)) for tokens in (half, stays))
-    found = {one.measure: one.value for one in hallucination("it", dreamed, real)}
+    imagined, real = (
+        happenings(classifier(), SPEC, tokens, actions, counted, np.arange(4)) for tokens in (half, stays)
+    )
+    found = {one.measure: one.value for one in hallucination("it", imagined, real)}
     assert found["displacement distance"] == 0.5
     assert found["stay rate"] == 0.5
 
@@ -111,6 +118,6 @@ def test_the_distance_between_displacements_is_their_total_variation():
 def test_two_halves_of_the_truth_differ_as_well():
     """The simulator's own displacement distance: here all odd worlds stay still and all even ones move."""
     tokens = np.stack([[frame(C=((2, 2),)), frame(C=((2, 2 + world % 2),))] for world in range(4)])
-    real = happenings(eyes(), SPEC, tokens, np.zeros((4, 1), int), np.ones((4, 1), bool), np.arange(4))
+    real = happenings(classifier(), SPEC, tokens, np.zeros((4, 1), int), np.ones((4, 1), bool), np.arange(4))
     found = {one.measure: one.value for one in hallucination("simulator", real, real)}
     assert found["displacement distance"] == 1.0

@@ -21,7 +21,7 @@ def run_folder(path, seed=0, iterations=217, offset=0.0, **changes):
     for iteration in range(1, iterations + 1):
         seconds = {"play": 1.0, "world model": 60.0 if iteration > 1 else 600.0}
         if iteration > 10:
-            seconds["dreams"] = 120.0 if iteration > 11 else 1200.0  # the first of its kind compiles
+            seconds["imagination"] = 120.0 if iteration > 11 else 1200.0  # the first of its kind compiles
         line = {"iteration": iteration, "interactions": iteration * PER_ITERATION, "seconds": seconds}
         reached = {"return": 0.22 * (iteration + offset), "return_percent": iteration + offset, "score": iteration / 2}
         folder.append_metrics(line | (reached if iteration > 2 else {}))
@@ -129,7 +129,7 @@ def test_games_without_a_persons_score_cannot_be_taken_together(tmp_path):
         over_games([tmp_path])
 
 
-@pytest.mark.parametrize(("read", "words"), [(in_training, "finished an episode"), (in_time, "dreamed")])
+@pytest.mark.parametrize(("read", "words"), [(in_training, "finished an episode"), (in_time, "imagined")])
 def test_what_a_run_has_not_reached_is_said(tmp_path, read, words):
     with pytest.raises(RunError, match=words):
         read(run_folder(tmp_path, iterations=2))

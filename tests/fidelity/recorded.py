@@ -17,7 +17,7 @@ GRID, ACTIONS = (5, 5), 4  # of the world model
 SEQUENCES, BLOCKS, CODES = 3, 20, 256
 SEEN = np.array([0, 1, 9, 19])  # blocks whose token logits were recorded code by code
 
-LANES, STEPS, MEMORY = 4, 8, 256  # of the policy
+NUM_ENVS, STEPS, MEMORY = 4, 8, 256  # of the policy
 BURN_IN = 5
 WARM = (0.61, 0.42, 1 - 0.95**30)  # a return normaliser in the middle of things
 SQUARE = {"minatar": 1, "craftax-classic": 7}  # pixels of the same colour, each way
@@ -86,37 +86,37 @@ def model_inputs() -> dict[str, np.ndarray]:
     }
 
 
-def lanes_of_frames() -> np.ndarray:
-    """Frames for tokenizer and world model: 16 lanes of 4."""
+def frames_by_env() -> np.ndarray:
+    """Frames for tokenizer and world model: 16 environments of 4."""
     return (random_of("minatar tiles").random((64, 10, 10, 4)) < 0.1).astype(np.uint8).reshape(16, 4, 10, 10, 4)
 
 
 def policy_inputs(case: str, frame_shape: tuple[int, int, int], actions: int) -> dict[str, jax.Array]:
-    """A rollout, and the windows of frames that a dream begins with."""
+    """A rollout, and the windows of frames that an imagined rollout begins with."""
     rng, square, (height, width, channels) = random_of(f"policy inputs {case}"), SQUARE[case], frame_shape
 
     def frames(length):
-        size = (LANES, length, height // square, width // square, channels)
+        size = (NUM_ENVS, length, height // square, width // square, channels)
         pixels = rng.integers(2 if case == "minatar" else 256, size=size)
         if case == "minatar":
             pixels = rng.random(size) < 0.15
         return pixels.repeat(square, axis=2).repeat(square, axis=3).astype(np.uint8)
 
-    first = rng.random((LANES, STEPS)) < 0.2
+    first = rng.random((NUM_ENVS, STEPS)) < 0.2
     first[:, 0] = [True, False, True, False]
-    done = np.concatenate([first[:, 1:], rng.random((LANES, 1)) < 0.5], axis=1)
-    window_done = rng.random((LANES, BURN_IN + 1)) < 0.3
+    done = np.concatenate([first[:, 1:], rng.random((NUM_ENVS, 1)) < 0.5], axis=1)
+    window_done = rng.random((NUM_ENVS, BURN_IN + 1)) < 0.3
     window_done[0, 3], window_done[1, 5], window_done[2, 4] = True, True, True
     inputs = {  # in the order in which they were drawn
         "frames": frames(STEPS),
         "after": frames(1)[:, 0],
         "first": first,
         "done": done,
-        "memory": rng.standard_normal((LANES, MEMORY), dtype=np.float32) * np.float32(0.5),
-        "action": rng.integers(actions, size=(LANES, STEPS)).astype(np.int32),
-        "reward": rng.choice(np.float32([-0.1, 0.0, 0.0, 0.0, 0.1, 1.0]), size=(LANES, STEPS)),
+        "memory": rng.standard_normal((NUM_ENVS, MEMORY), dtype=np.float32) * np.float32(0.5),
+        "action": rng.integers(actions, size=(NUM_ENVS, STEPS)).astype(np.int32),
+        "reward": rng.choice(np.float32([-0.1, 0.0, 0.0, 0.0, 0.1, 1.0]), size=(NUM_ENVS, STEPS)),
         # Added to the actions' logarithmic probabilities: ratios far from 1.
-        "shift": (rng.standard_normal((LANES, STEPS)) * 0.3).astype(np.float32),
+        "shift": (rng.standard_normal((NUM_ENVS, STEPS)) * 0.3).astype(np.float32),
         "window": frames(BURN_IN + 1),
         "window_done": window_done,
     }

@@ -62,7 +62,7 @@ def test_normalisations_add_what_is_published_to_the_variance():
 
 def test_unit_gain_keeps_scales():
     encoder = EncoderConfig((16, 32))
-    config = PolicyConfig(encoder, memory=24, hidden=8, shared_trunk=True, initial_weights="unit-gain")
+    config = PolicyConfig(encoder, recurrent_size=24, hidden=8, shared_trunk=True, initial_weights="unit-gain")
     network = jax.jit(lambda key: ActorCritic(key, FRAME, config))(KEY)
     first, second = network.encoder.blocks
     assert np.std(first.conv.weight) == pytest.approx(27**-0.5, rel=0.06)

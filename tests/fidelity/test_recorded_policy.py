@@ -1,4 +1,4 @@
-"""The policy with the published agent's weights gives its numbers: judgements, advantages, updates.
+"""The policy with the published agent's weights gives its numbers: policy outputs, advantages, updates.
 
 Tolerances are about three times what we measured, in float32, where sums in another order differ in the sixth digit.
 """
@@ -15,7 +15,7 @@ from recorded import WARM, load, parameters, policy_inputs, with_recorded_weight
 
 from itc.envs.base import Step
 from itc.envs.rollout import Play
-from itc.policies.conv_gru import ActorCritic, Choice, log_probability
+from itc.policies.conv_gru import ActionRecord, ActorCritic, log_probability
 from itc.policies.returns import ReturnNormaliser, advantages
 from itc.presets import PRESETS
 from itc.train.patch_agent import learn_policy as ppo
@@ -29,10 +29,10 @@ PPO = replace(PRESETS[PRESET["minatar"]].config.ppo, learning_rate=1e-5, epochs=
 
 unroll = jax.jit(lambda network, *seen: network.unroll(*seen))
 new_state = jax.jit(lambda network: ppo.new_policy_state(network, PPO))
-lessons_of = jax.jit(lambda state, memory, seen, after: ppo.lessons_of(state, memory, seen, after, PPO, leaky=True))
-learn_in_epochs = jax.jit(lambda state, lessons: ppo.learn_policy_in_epochs(state, lessons, PPO))
-learn_from_dream = jax.jit(
-    lambda state, lessons: ppo.learn_policy(state, lessons, PPO, PPO.imagined_entropy_coefficient)
+batch_of = jax.jit(lambda state, memory, seen, after: ppo.batch_of(state, memory, seen, after, PPO, leaky=True))
+learn_in_epochs = jax.jit(lambda state, batch: ppo.learn_policy_in_epochs(state, batch, PPO))
+learn_from_imagination = jax.jit(
+    lambda state, batch: ppo.learn_policy(state, batch, PPO, PPO.imagined_entropy_coefficient)
 )
 
 
@@ -69,12 +69,12 @@ class Played(NamedTuple):
 @pytest.fixture(scope="module")
 def played():
     network, inputs = network_of("minatar"), inputs_of("minatar")
-    memory, judgement = unroll(network, inputs["memory"], inputs["frames"], inputs["first"])
-    probability = log_probability(judgement.logits, inputs["action"]) + inputs["shift"]
-    choice = Choice(probability, judgement.value, inputs["first"])
+    memory, output = unroll(network, inputs["memory"], inputs["frames"], inputs["first"])
+    probability = log_probability(output.logits, inputs["action"]) + inputs["shift"]
+    record = ActionRecord(probability, output.value, inputs["first"])
     done = inputs["done"]
     outcome = Step(None, inputs["reward"], done, jnp.zeros_like(done), None, jnp.zeros((*done.shape, 0), bool))
-    seen = Rollout(inputs["frames"], inputs["action"], outcome, choice, inputs["after"])
+    seen = Rollout(inputs["frames"], inputs["action"], outcome, record, inputs["after"])
     return Played(network, inputs, seen, Play(None, inputs["after"], done[:, -1], memory))
 
 
@@ -84,15 +84,15 @@ def played():
 ])  # fmt: skip
 def test_judgements_and_memory(case, tolerance):
     theirs, inputs = load(f"policy_{case}"), inputs_of(case)
-    memory, judgement = unroll(network_of(case), inputs["memory"], inputs["frames"], inputs["first"])
-    ours, recorded = (jax.nn.log_softmax(jnp.asarray(logits)) for logits in (judgement.logits, theirs["logits"]))
+    memory, output = unroll(network_of(case), inputs["memory"], inputs["frames"], inputs["first"])
+    ours, recorded = (jax.nn.log_softmax(jnp.asarray(logits)) for logits in (output.logits, theirs["logits"]))
     np.testing.assert_allclose(ours, recorded, rtol=0, atol=tolerance)
-    np.testing.assert_allclose(judgement.value, theirs["value"], rtol=0, atol=tolerance)
+    np.testing.assert_allclose(output.value, theirs["value"], rtol=0, atol=tolerance)
     np.testing.assert_allclose(memory, theirs["memory"], rtol=0, atol=tolerance / 2)
 
 
 def test_leaky_advantages_and_correct_ones():
-    """Recorded were the leaky ones. At ends and in a lane's last episode nothing leaks, so both are the same there."""
+    """Recorded were the leaky ones. At ends and in a environment's last episode nothing leaks, so both are the same there."""
     theirs = load("gae")
     reward, value, done = (jnp.asarray(theirs[name]) for name in ("reward", "value", "done"))
     leaky, correct = (advantages(reward, value, done, 0.925, 0.625, leaky) for leaky in (True, False))
@@ -128,13 +128,13 @@ def test_ppo_on_real_play(played, case):
     state = new_state(network)
     if case == "B":
         state = state._replace(normaliser=ReturnNormaliser(*(jnp.float32(number) for number in WARM)))
-    lessons = lessons_of(state, inputs["memory"], seen, after)
-    np.testing.assert_array_equal(seen.choice.first, theirs["A reset"])
-    np.testing.assert_allclose(seen.choice.value, theirs["values"][:, :-1], rtol=0, atol=3e-5)
-    np.testing.assert_allclose(seen.choice.log_probability, theirs["log_prob"], rtol=0, atol=2e-5)
-    np.testing.assert_allclose(lessons.advantage, theirs[f"{case} advantage"], rtol=0, atol=2e-5)
-    np.testing.assert_allclose(lessons.returns, theirs[f"{case} target"], rtol=0, atol=1e-5)
-    learned, metrics = learn_in_epochs(state, lessons)
+    batch = batch_of(state, inputs["memory"], seen, after)
+    np.testing.assert_array_equal(seen.record.first, theirs["A reset"])
+    np.testing.assert_allclose(seen.record.value, theirs["values"][:, :-1], rtol=0, atol=3e-5)
+    np.testing.assert_allclose(seen.record.log_probability, theirs["log_prob"], rtol=0, atol=2e-5)
+    np.testing.assert_allclose(batch.advantage, theirs[f"{case} advantage"], rtol=0, atol=2e-5)
+    np.testing.assert_allclose(batch.returns, theirs[f"{case} target"], rtol=0, atol=1e-5)
+    learned, metrics = learn_in_epochs(state, batch)
     check_update(state, learned, metrics, theirs, case)
     np.testing.assert_allclose(learned.normaliser, theirs[f"{case} normaliser"], rtol=1e-5)
 
@@ -147,12 +147,12 @@ def test_ppo_on_imagined_play(played):
     memory, first = jax.jit(burn_in, static_argnums=2)(network, window, True)
     np.testing.assert_allclose(memory, theirs["C memory"], rtol=0, atol=1e-5)
     np.testing.assert_array_equal(first, theirs["C first"])
-    # What was judged during the dream was not recorded: the values and probabilities of A stand in for it.
-    seen = seen._replace(choice=seen.choice._replace(first=seen.choice.first.at[:, 0].set(first)))
-    np.testing.assert_array_equal(seen.choice.first, theirs["C reset"])
+    # What was judged during the imagined rollout was not recorded: the values and probabilities of A stand in for it.
+    seen = seen._replace(record=seen.record._replace(first=seen.record.first.at[:, 0].set(first)))
+    np.testing.assert_array_equal(seen.record.first, theirs["C reset"])
     normaliser = ReturnNormaliser(*(jnp.float32(number) for number in WARM))
     state = new_state(network)._replace(normaliser=normaliser)
-    lessons = lessons_of(state, memory, seen, after)
-    np.testing.assert_allclose(lessons.advantage, theirs["C advantage"], rtol=0, atol=2e-5)
-    np.testing.assert_allclose(lessons.returns, theirs["C target"], rtol=0, atol=1e-5)
-    check_update(state, *learn_from_dream(state, lessons), theirs, "C")
+    batch = batch_of(state, memory, seen, after)
+    np.testing.assert_allclose(batch.advantage, theirs["C advantage"], rtol=0, atol=2e-5)
+    np.testing.assert_allclose(batch.returns, theirs["C target"], rtol=0, atol=1e-5)
+    check_update(state, *learn_from_imagination(state, batch), theirs, "C")

@@ -17,7 +17,7 @@ from recorded import (
     GRID,
     SEEN,
     distance,
-    lanes_of_frames,
+    frames_by_env,
     load,
     model_inputs,
     parameters,
@@ -44,7 +44,7 @@ def model_of(config: WorldModelConfig) -> WorldModel:
 
 @pytest.fixture(scope="module")
 def model():
-    return model_of(WorldModelConfig(codes=CODES, blocks=BLOCKS, dropout=0.0))
+    return model_of(WorldModelConfig(codes=CODES, context_frames=BLOCKS, dropout=0.0))
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +111,8 @@ def test_losses_and_gradients(learned, theirs):
 
 def test_codebook_growth_and_nine_updates():
     """Three batches of windows teach the tokenizer, three more the world model, each in three minibatches."""
-    theirs, lanes = load("train_minatar_3d"), lanes_of_frames()
-    windows = [jnp.asarray(lanes[batch].reshape(-1, 10, 10, 4)) for batch in theirs["lanes"]]
+    theirs, num_envs = load("train_minatar_3d"), frames_by_env()
+    windows = [jnp.asarray(num_envs[batch].reshape(-1, 10, 10, 4)) for batch in theirs["num_envs"]]
     tokenizer = patches.PatchTokenizerConfig(patch=(2, 2, 4), codes=512, frame_max=1)
     codebook = patches.empty_codebook(tokenizer)
     for frames in windows[:3]:
@@ -120,7 +120,7 @@ def test_codebook_growth_and_nine_updates():
     assert int(codebook.size) == theirs["codes"]
     np.testing.assert_array_equal(codebook.patches[: int(codebook.size)], theirs["codebook"])
 
-    before = model_of(WorldModelConfig(codes=512, blocks=3, layers=2, dropout=0.0))
+    before = model_of(WorldModelConfig(codes=512, context_frames=3, layers=2, dropout=0.0))
     learning = WorldModelLearning(reward_coefficient=10.0, done_coefficient=10.0)
     state = new_world_model_state(jax.tree.map(jnp.copy, before), learning)._replace(known_codes=jnp.int32(512))
     losses = []

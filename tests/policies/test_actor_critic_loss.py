@@ -11,11 +11,11 @@ from scipy.stats import norm
 from drawn_weights import drawn
 from itc.extras import foreign_rules
 from itc.policies.actor_critic_loss import ActorCriticConfig, actor_critic_loss, until_end
-from itc.policies.lstm import LSTMActorCritic, LSTMPolicyConfig, Outlook
+from itc.policies.lstm import LSTMActorCritic, LSTMPolicyConfig, PolicyOutput
 
 BATCH, STEPS, ACTIONS, BINS = 3, 4, 5, 129
 GENERATOR = np.random.default_rng(0)
-OUTLOOK = Outlook(
+OUTLOOK = PolicyOutput(
     *(jnp.asarray(GENERATOR.normal(size=(BATCH, STEPS + 1, size)), jnp.float32) for size in (ACTIONS, BINS))
 )
 TAKEN = jnp.asarray(GENERATOR.integers(0, ACTIONS, (BATCH, STEPS + 1)), jnp.int32)
@@ -28,9 +28,9 @@ def softmax(logits):
     return p / p.sum(-1, keepdims=True)
 
 
-def by_numpy(outlook, actions, returns, scale, mask):
+def by_numpy(output, actions, returns, scale, mask):
     """The parts of the loss, step by step as they are defined; bins of a normal distribution of the log of returns."""
-    p, q = softmax(outlook.logits), softmax(outlook.value_logits)
+    p, q = softmax(output.logits), softmax(output.value_logits)
     edges = np.linspace(-15, 15, BINS + 1)
     middle = (edges[:-1] + edges[1:]) / 2
     actor, critic, entropy, values = [], [], [], []
@@ -76,8 +76,8 @@ def test_frames_count_until_an_action_has_ended_the_episode():
 def test_what_is_masked_teaches_nothing():
     mask = until_end(ENDS)
 
-    def loss(outlook):
-        return actor_critic_loss(outlook, TAKEN, RETURNS, jnp.float32(1), 0.1, mask)[0]
+    def loss(output):
+        return actor_critic_loss(output, TAKEN, RETURNS, jnp.float32(1), 0.1, mask)[0]
 
     gradient = jax.jit(jax.grad(loss))(OUTLOOK)
     for leaf in gradient:
@@ -89,15 +89,15 @@ def test_advantages_are_taken_as_they_are():
     """No gradient makes returns look better, and the actor's does not change what the critic expects."""
 
     def loss(returns, scale, value_logits):
-        outlook = Outlook(OUTLOOK.logits, value_logits)
-        return actor_critic_loss(outlook, TAKEN, returns, scale, 0.1)[1]["actor_loss"]
+        output = PolicyOutput(OUTLOOK.logits, value_logits)
+        return actor_critic_loss(output, TAKEN, returns, scale, 0.1)[1]["actor_loss"]
 
     for leaf in jax.jit(jax.grad(loss, (0, 1, 2)))(RETURNS, jnp.float32(2), OUTLOOK.value_logits):
         assert not leaf.any()
 
 
 def test_steps_must_fit():
-    with pytest.raises(ValueError, match="3 returns need 4 steps of outlook and 3 or 4 actions, got 5, 5"):
+    with pytest.raises(ValueError, match="3 returns need 4 steps of policy output and 3 or 4 actions, got 5, 5"):
         actor_critic_loss(OUTLOOK, TAKEN, RETURNS[:, :3], jnp.float32(1), 0.1)
 
 
@@ -109,8 +109,8 @@ def test_where_learning_starts():
     @jax.jit
     def judge(key):
         network = LSTMActorCritic(key, (4, 4), 16, 18, LSTMPolicyConfig((16, 8), 64))
-        outlook = network.unroll(network.empty_memory(16), codes, actions)
-        return actor_critic_loss(outlook, actions, returns, jnp.float32(1), 0.001)
+        output = network.unroll(network.initial_state(16), codes, actions)
+        return actor_critic_loss(output, actions, returns, jnp.float32(1), 0.001)
 
     _, metrics = judge(random.key(0, impl="unsafe_rbg"))  # a generator that compiles sooner
     assert float(metrics["critic_loss"]) == pytest.approx(3.8, abs=0.15)
@@ -126,10 +126,10 @@ def test_the_better_arm_is_found():
         network, state = learner
 
         def loss(network):
-            outlook = network.unroll(network.empty_memory(32), codes, jnp.zeros((32, 1), jnp.int32))
-            actions = random.categorical(key, outlook.logits[:, :1]).astype(jnp.int32)
+            output = network.unroll(network.initial_state(32), codes, jnp.zeros((32, 1), jnp.int32))
+            actions = random.categorical(key, output.logits[:, :1]).astype(jnp.int32)
             returns = jnp.where(actions == 1, 2.0, 0.0)
-            _, metrics = actor_critic_loss(outlook, actions, returns, jnp.float32(1), 0.001)
+            _, metrics = actor_critic_loss(output, actions, returns, jnp.float32(1), 0.001)
             return metrics["loss"], (actions, metrics)
 
         gradient, (actions, metrics) = jax.grad(loss, has_aux=True)(network)

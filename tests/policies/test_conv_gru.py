@@ -12,10 +12,10 @@ from itc.policies.conv_gru import ActorCritic, PolicyConfig
 from itc.policies.encoders import EncoderConfig
 from itc.presets import PRESETS
 
-SMALL = PolicyConfig(EncoderConfig((4, 6)), memory=8, hidden=16)
+SMALL = PolicyConfig(EncoderConfig((4, 6)), recurrent_size=8, hidden=16)
 
 
-unroll = jax.jit(lambda network, *seen: network.unroll(network.empty_memory(2), *seen))
+unroll = jax.jit(lambda network, *seen: network.unroll(network.initial_state(2), *seen))
 step = jax.jit(lambda network, *seen: network(*seen))
 
 
@@ -26,13 +26,13 @@ def test_unrolling_equals_stepping():
     frames = (np.random.default_rng(1).random((2, 5, *spec.frame_shape)) < 0.3).astype(np.uint8)
     first = np.zeros((2, 5), bool)
     first[0, 3] = True
-    memory, together = unroll(network, frames, first)
-    stepped = network.empty_memory(2)
+    recurrent_state, together = unroll(network, frames, first)
+    stepped = network.initial_state(2)
     for t in range(5):
-        stepped, judgement = step(network, stepped, frames[:, t], first[:, t])
-        np.testing.assert_allclose(judgement.logits, together.logits[:, t], atol=1e-5)
-        np.testing.assert_allclose(judgement.value, together.value[:, t], atol=1e-5)
-    np.testing.assert_allclose(stepped, memory, atol=1e-5)
+        stepped, output = step(network, stepped, frames[:, t], first[:, t])
+        np.testing.assert_allclose(output.logits, together.logits[:, t], atol=1e-5)
+        np.testing.assert_allclose(output.value, together.value[:, t], atol=1e-5)
+    np.testing.assert_allclose(stepped, recurrent_state, atol=1e-5)
 
 
 @pytest.mark.parametrize(("preset", "encoded"), [
@@ -47,12 +47,12 @@ def test_the_papers_sizes(preset, encoded):
     assert network.encoder.size == encoded
     assert network.actor_trunk.widen.weight.shape == (encoded + 256, 2048)
     assert (network.critic_trunk is None) == preset.startswith("minatar")
-    _, judgement = jax.eval_shape(
-        lambda network, frames: network(network.empty_memory(3), frames, jnp.zeros(3, bool)),
+    _, output = jax.eval_shape(
+        lambda network, frames: network(network.initial_state(3), frames, jnp.zeros(3, bool)),
         network,
         jax.ShapeDtypeStruct((3, *spec.frame_shape), jnp.uint8),
     )
-    assert judgement.logits.shape == (3, spec.num_actions)
+    assert output.logits.shape == (3, spec.num_actions)
 
 
 def test_untrained_policies_find_all_actions_about_equally_good():
@@ -62,7 +62,7 @@ def test_untrained_policies_find_all_actions_about_equally_good():
     @jax.jit
     def judge(key, frames):
         network = ActorCritic(key, spec, SMALL)
-        return network(network.empty_memory(8), frames, jnp.ones(8, bool))
+        return network(network.initial_state(8), frames, jnp.ones(8, bool))
 
-    _, judgement = judge(random.key(0, impl="unsafe_rbg"), frames)  # a generator that compiles sooner
-    np.testing.assert_allclose(jax.nn.softmax(judgement.logits), 1 / spec.num_actions, atol=0.05)
+    _, output = judge(random.key(0, impl="unsafe_rbg"), frames)  # a generator that compiles sooner
+    np.testing.assert_allclose(jax.nn.softmax(output.logits), 1 / spec.num_actions, atol=0.05)

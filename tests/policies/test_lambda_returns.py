@@ -15,12 +15,12 @@ ENDS = GENERATOR.random((4, 7)) < 0.3
 
 def by_loop(rewards, values, ends, discount, lambda_):
     found = np.zeros_like(rewards)
-    for lane in range(len(rewards)):
-        later = values[lane, -1]
+    for env_index in range(len(rewards)):
+        later = values[env_index, -1]
         for t in reversed(range(rewards.shape[1])):
-            ahead = (1 - lambda_) * values[lane, t + 1] + lambda_ * later
-            later = rewards[lane, t] + (0.0 if ends[lane, t] else discount * ahead)
-            found[lane, t] = later
+            ahead = (1 - lambda_) * values[env_index, t + 1] + lambda_ * later
+            later = rewards[env_index, t] + (0.0 if ends[env_index, t] else discount * ahead)
+            found[env_index, t] = later
     return found
 
 

@@ -9,7 +9,7 @@ import torch
 from jax import random
 
 from drawn_weights import drawn
-from itc.policies.lstm import LSTM, LSTMActorCritic, LSTMPolicyConfig, Memory, forget
+from itc.policies.lstm import LSTM, LSTMActorCritic, LSTMPolicyConfig, LSTMState, forget
 
 GRID, CODE_SIZE, ACTIONS = (2, 3), 4, 5
 SMALL = LSTMPolicyConfig(channels=(6, 3), hidden=8)
@@ -25,9 +25,9 @@ def codes(*lead):
     return jnp.asarray(generator.normal(size=(*lead, GRID[0] * GRID[1], CODE_SIZE)), jnp.float32)
 
 
-def some_memory(b):
+def some_state(b):
     generator = np.random.default_rng(2)
-    return Memory(*(jnp.asarray(generator.normal(size=(b, SMALL.hidden)), jnp.float32) for _ in Memory._fields))
+    return LSTMState(*(jnp.asarray(generator.normal(size=(b, SMALL.hidden)), jnp.float32) for _ in LSTMState._fields))
 
 
 def same(ours, theirs):
@@ -50,9 +50,11 @@ def test_a_step_is_torchs_step():
         for name, layer in (("ih", ours.from_input), ("hh", ours.from_hidden)):
             getattr(theirs, f"weight_{name}_l0").copy_(torch.tensor(np.asarray(layer.weight).T.copy()))
             getattr(theirs, f"bias_{name}_l0").copy_(torch.tensor(np.asarray(layer.bias)))
-        memory, x = some_memory(3), some_memory(3).cell[::-1]
-        _, after = theirs(torch.tensor(np.asarray(x))[None], tuple(torch.tensor(np.asarray(m))[None] for m in memory))
-    same(eqx.filter_jit(ours)(memory, x), Memory(*(m[0].numpy() for m in after)))
+        recurrent_state, x = some_state(3), some_state(3).cell[::-1]
+        _, after = theirs(
+            torch.tensor(np.asarray(x))[None], tuple(torch.tensor(np.asarray(m))[None] for m in recurrent_state)
+        )
+    same(eqx.filter_jit(ours)(recurrent_state, x), LSTMState(*(m[0].numpy() for m in after)))
 
 
 def test_weights_start_as_torchs():
@@ -71,55 +73,55 @@ def test_weights_start_as_torchs():
 @pytest.mark.parametrize("given", [3, 4])
 def test_unrolling_equals_stepping(network, given):
     seen, actions = codes(2, 4), jnp.array([[0, 3, 1, 4], [2, 2, 0, 1]])
-    together = eqx.filter_jit(network.unroll)(some_memory(2), seen, actions[:, :given])
-    observe, act, memory = eqx.filter_jit(network.observe), eqx.filter_jit(network.act), some_memory(2)
+    together = eqx.filter_jit(network.unroll)(some_state(2), seen, actions[:, :given])
+    observe, act, recurrent_state = eqx.filter_jit(network.observe), eqx.filter_jit(network.act), some_state(2)
     for t in range(4):
-        memory, outlook = observe(memory, seen[:, t])
-        memory = act(memory, actions[:, t])
-        same(outlook, jax.tree.map(lambda leaf, t=t: leaf[:, t], together))
-        np.testing.assert_allclose(outlook.value, together.value[:, t], atol=1e-4)
+        recurrent_state, output = observe(recurrent_state, seen[:, t])
+        recurrent_state = act(recurrent_state, actions[:, t])
+        same(output, jax.tree.map(lambda leaf, t=t: leaf[:, t], together))
+        np.testing.assert_allclose(output.value, together.value[:, t], atol=1e-4)
 
 
 def test_unrolling_a_single_frame(network):
-    outlook = eqx.filter_jit(network.unroll)(some_memory(2), codes(2, 1), jnp.zeros((2, 0), jnp.int32))
-    _, expected = eqx.filter_jit(network.observe)(some_memory(2), codes(2, 1)[:, 0])
-    same(outlook, jax.tree.map(lambda leaf: leaf[:, None], expected))
+    output = eqx.filter_jit(network.unroll)(some_state(2), codes(2, 1), jnp.zeros((2, 0), jnp.int32))
+    _, expected = eqx.filter_jit(network.observe)(some_state(2), codes(2, 1)[:, 0])
+    same(output, jax.tree.map(lambda leaf: leaf[:, None], expected))
 
 
 def test_unrolling_says_when_actions_do_not_fit(network):
     with pytest.raises(ValueError, match="actions must be 3 or 4 for 4 frames, got 2"):
-        network.unroll(some_memory(2), codes(2, 4), jnp.zeros((2, 2), jnp.int32))
+        network.unroll(some_state(2), codes(2, 4), jnp.zeros((2, 2), jnp.int32))
 
 
 def test_what_was_done_is_remembered(network):
     act = eqx.filter_jit(network.act)
-    memories, others = (act(some_memory(2), jnp.array([1, action])) for action in (3, 4))
-    np.testing.assert_array_equal(memories.hidden[0], others.hidden[0])
-    assert not np.allclose(memories.hidden[1], others.hidden[1])
+    recurrent_states, others = (act(some_state(2), jnp.array([1, action])) for action in (3, 4))
+    np.testing.assert_array_equal(recurrent_states.hidden[0], others.hidden[0])
+    assert not np.allclose(recurrent_states.hidden[1], others.hidden[1])
 
 
 def test_watching_skips_what_is_not_there(network):
     seen, mask = codes(3, 5), jnp.arange(5)[None] >= jnp.array([[0], [2], [5]])
-    watched, observe = eqx.filter_jit(network.watch)(some_memory(3), seen, mask), eqx.filter_jit(network.observe)
+    watched, observe = eqx.filter_jit(network.watch)(some_state(3), seen, mask), eqx.filter_jit(network.observe)
     for sample, start in enumerate((0, 2, 5)):
-        memory = Memory(*(half[sample : sample + 1] for half in some_memory(3)))
+        recurrent_state = LSTMState(*(half[sample : sample + 1] for half in some_state(3)))
         for t in range(start, 5):
-            memory, _ = observe(memory, seen[sample : sample + 1, t])
-        same(Memory(*(half[sample : sample + 1] for half in watched)), memory)
+            recurrent_state, _ = observe(recurrent_state, seen[sample : sample + 1, t])
+        same(LSTMState(*(half[sample : sample + 1] for half in watched)), recurrent_state)
 
 
 def test_nothing_is_learned_from_watching(network):
     def loss(network):
-        memory = network.watch(network.empty_memory(2), codes(2, 3), jnp.ones((2, 3), bool))
-        return memory.hidden.sum() + memory.cell.sum()
+        recurrent_state = network.watch(network.initial_state(2), codes(2, 3), jnp.ones((2, 3), bool))
+        return recurrent_state.hidden.sum() + recurrent_state.cell.sum()
 
     assert all(not leaf.any() for leaf in jax.tree.leaves(jax.jit(jax.grad(loss))(network)))
 
 
 def test_learning_reaches_everything_through_time(network):
     def loss(network):
-        outlook = network.unroll(network.empty_memory(2), codes(2, 3), jnp.array([[0, 1], [2, 3]]))
-        return jnp.square(outlook.logits[:, -1]).sum() + jnp.square(outlook.value_logits[:, -1]).sum()
+        output = network.unroll(network.initial_state(2), codes(2, 3), jnp.array([[0, 1], [2, 3]]))
+        return jnp.square(output.logits[:, -1]).sum() + jnp.square(output.value_logits[:, -1]).sum()
 
     gradient = jax.jit(jax.grad(loss))(network)
     assert all(leaf.any() for leaf in jax.tree.leaves(gradient))
@@ -127,8 +129,8 @@ def test_learning_reaches_everything_through_time(network):
 
 
 def test_forgetting():
-    memory = forget(some_memory(2), jnp.array([True, False]))
-    for half, before in zip(memory, some_memory(2), strict=True):
+    recurrent_state = forget(some_state(2), jnp.array([True, False]))
+    for half, before in zip(recurrent_state, some_state(2), strict=True):
         np.testing.assert_array_equal(half, np.stack([np.zeros(SMALL.hidden), before[1]]))
 
 

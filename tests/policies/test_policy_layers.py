@@ -17,8 +17,8 @@ def test_pooling_is_a_window_maximum(side):
 
 def test_memory_forgets_where_an_episode_starts():
     gru = GRU(random.key(0), 3, 4)
-    x, memory = random.normal(random.key(1), (2, 3)), random.normal(random.key(2), (2, 4))
-    after = gru(memory, x, jnp.array([True, False]))
+    x, recurrent_state = random.normal(random.key(1), (2, 3)), random.normal(random.key(2), (2, 4))
+    after = gru(recurrent_state, x, jnp.array([True, False]))
     fresh = gru(jnp.zeros((2, 4)), x, jnp.array([False, False]))
     np.testing.assert_array_equal(after[0], fresh[0])
     assert not np.allclose(after[1], fresh[1])

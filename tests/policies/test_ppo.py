@@ -1,4 +1,4 @@
-"""The objective against NumPy, and gradients that do not depend on how lanes are grouped."""
+"""The objective against NumPy, and gradients that do not depend on how environments are grouped."""
 
 from functools import partial
 
@@ -9,10 +9,10 @@ from jax import random
 
 from drawn_weights import drawn
 from itc.envs.registry import make
-from itc.policies.conv_gru import ActorCritic, Judgement, PolicyConfig
+from itc.policies.conv_gru import ActorCritic, PolicyConfig, PolicyOutput
 from itc.policies.encoders import EncoderConfig
 from itc.policies.losses import PPOConfig, ppo_loss
-from itc.train.patch_agent.learn_policy import Lessons, learn_policy, new_policy_state
+from itc.train.patch_agent.learn_policy import Batch, learn_policy, new_policy_state
 
 CONFIG = PPOConfig(clip=0.2, value_coefficient=2.0)
 
@@ -22,7 +22,7 @@ def test_the_loss_equals_numpy():
     logits, value = random.normal(keys[0], (2, 3, 4)), random.normal(keys[1], (2, 3))
     actions = random.randint(keys[2], (2, 3), 0, 4)
     old, advantage, target = (random.normal(key, (2, 3)) - 1 for key in keys[3:])
-    loss, metrics = ppo_loss(Judgement(logits, value), actions, old, advantage, target, CONFIG, 0.05)
+    loss, metrics = ppo_loss(PolicyOutput(logits, value), actions, old, advantage, target, CONFIG, 0.05)
 
     p = np.exp(np.asarray(logits, np.float64))
     p /= p.sum(-1, keepdims=True)
@@ -36,14 +36,14 @@ def test_the_loss_equals_numpy():
 
 def test_accumulated_gradients_are_the_same_gradients():
     spec = make("minatar/breakout").spec
-    network = drawn(lambda key: ActorCritic(key, spec, PolicyConfig(EncoderConfig((3,)), memory=4, hidden=8)))
+    network = drawn(lambda key: ActorCritic(key, spec, PolicyConfig(EncoderConfig((3,)), recurrent_size=4, hidden=8)))
     generator = np.random.default_rng(1)
 
     def normal(*shape):
         return generator.normal(size=shape).astype(np.float32)
 
-    lessons = Lessons(
-        memory=normal(4, 4),
+    batch = Batch(
+        recurrent_state=normal(4, 4),
         frames=(generator.random((4, 3, *spec.frame_shape)) < 0.3).astype(np.uint8),
         first=generator.random((4, 3)) < 0.2,
         actions=generator.integers(3, size=(4, 3)).astype(np.int32),
@@ -53,11 +53,11 @@ def test_accumulated_gradients_are_the_same_gradients():
     )
 
     @partial(jax.jit, static_argnums=2)
-    def learned(network, lessons, groups):
-        state, metrics = learn_policy(new_policy_state(network, CONFIG), lessons, CONFIG, 0.01, groups)
+    def learned(network, batch, groups):
+        state, metrics = learn_policy(new_policy_state(network, CONFIG), batch, CONFIG, 0.01, groups)
         return state.network, metrics["gradient_norm"]  # which Adam would forget: it follows any scale alike
 
-    lessons = jax.tree.map(jnp.asarray, lessons)
-    whole, in_groups = (jax.tree.leaves(learned(network, lessons, groups)) for groups in (1, 2))
+    batch = jax.tree.map(jnp.asarray, batch)
+    whole, in_groups = (jax.tree.leaves(learned(network, batch, groups)) for groups in (1, 2))
     for ours, expected in zip(in_groups, whole, strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-5)

@@ -14,13 +14,13 @@ ENDS = GENERATOR.random((3, 7)) < 0.3
 
 def by_loop(rewards, values, ends, discount, gae_lambda, leaky):
     found = np.zeros_like(rewards)
-    for lane in range(len(rewards)):
+    for env_index in range(len(rewards)):
         later = 0.0
         for t in reversed(range(rewards.shape[1])):
-            alive = 1.0 - ends[lane, t]
-            surprise = rewards[lane, t] + discount * alive * values[lane, t + 1] - values[lane, t]
+            alive = 1.0 - ends[env_index, t]
+            surprise = rewards[env_index, t] + discount * alive * values[env_index, t + 1] - values[env_index, t]
             later = surprise + discount * gae_lambda * (1.0 if leaky else alive) * later
-            found[lane, t] = surprise if leaky and ends[lane, t] else later
+            found[env_index, t] = surprise if leaky and ends[env_index, t] else later
     return found
 
 

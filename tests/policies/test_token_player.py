@@ -12,17 +12,17 @@ from jaxtyping import Array, Bool, Float32, Int32
 
 from drawn_weights import drawn
 from itc.envs.rollout import Play, rollout
-from itc.policies.lstm import LSTMActorCritic, LSTMPolicyConfig, Memory
+from itc.policies.lstm import LSTMActorCritic, LSTMPolicyConfig, LSTMState
 from itc.policies.token_player import FramePolicy, TokenPolicy
 
-GRID, CODES, ACTIONS, LANES = (2, 2), 7, 4, 600
+GRID, CODES, ACTIONS, NUM_ENVS = (2, 2), 7, 4, 600
 GENERATOR = np.random.default_rng(0)
-TOKENS = jnp.asarray(GENERATOR.integers(0, CODES, (LANES, 4)), jnp.int32)
-NOT_FIRST = jnp.zeros(LANES, bool)
+TOKENS = jnp.asarray(GENERATOR.integers(0, CODES, (NUM_ENVS, 4)), jnp.int32)
+NOT_FIRST = jnp.zeros(NUM_ENVS, bool)
 
 
 CODEBOOK = jnp.asarray(GENERATOR.normal(size=(CODES, 3)), jnp.float32)
-MEMORY = Memory(*(jnp.asarray(GENERATOR.normal(size=(LANES, 8)), jnp.float32) for _ in Memory._fields))
+MEMORY = LSTMState(*(jnp.asarray(GENERATOR.normal(size=(NUM_ENVS, 8)), jnp.float32) for _ in LSTMState._fields))
 
 play = eqx.filter_jit(lambda policy, *seen: policy(*seen))
 
@@ -35,15 +35,15 @@ def network():
 
 
 @eqx.filter_jit
-def observed(network, memory=MEMORY, tokens=TOKENS):
-    return network.observe(memory, CODEBOOK[tokens])
+def observed(network, recurrent_state=MEMORY, tokens=TOKENS):
+    return network.observe(recurrent_state, CODEBOOK[tokens])
 
 
 def test_actions_are_played_as_often_as_they_are_likely(network):
-    _, played, decision = play(TokenPolicy(network, CODEBOOK), MEMORY, TOKENS, NOT_FIRST, random.key(4))
+    _, played, decided = play(TokenPolicy(network, CODEBOOK), MEMORY, TOKENS, NOT_FIRST, random.key(4))
     expected = jax.nn.softmax(observed(network)[1].logits).mean(axis=0)
-    np.testing.assert_allclose(np.bincount(played, minlength=ACTIONS) / LANES, expected, atol=0.08)
-    np.testing.assert_array_equal(played, decision.chosen)
+    np.testing.assert_allclose(np.bincount(played, minlength=ACTIONS) / NUM_ENVS, expected, atol=0.08)
+    np.testing.assert_array_equal(played, decided.chosen)
 
 
 def test_without_temperature_the_likeliest_is_played(network):
@@ -54,36 +54,36 @@ def test_without_temperature_the_likeliest_is_played(network):
 
 def test_what_is_played_by_chance_is_not_what_is_remembered(network):
     policy = TokenPolicy(network, CODEBOOK, temperature=1e-4, epsilon=1.0)
-    memory, played, decision = play(policy, MEMORY, TOKENS, NOT_FIRST, random.key(4))
-    np.testing.assert_allclose(np.bincount(played, minlength=ACTIONS) / LANES, 1 / ACTIONS, atol=0.07)
-    assert (decision.chosen == observed(network)[1].logits.argmax(axis=-1)).mean() > 0.995
-    seen, outlook = observed(network)
-    for ours, expected in zip(memory, eqx.filter_jit(network.act)(seen, decision.chosen), strict=True):
+    recurrent_state, played, decided = play(policy, MEMORY, TOKENS, NOT_FIRST, random.key(4))
+    np.testing.assert_allclose(np.bincount(played, minlength=ACTIONS) / NUM_ENVS, 1 / ACTIONS, atol=0.07)
+    assert (decided.chosen == observed(network)[1].logits.argmax(axis=-1)).mean() > 0.995
+    seen, output = observed(network)
+    for ours, expected in zip(recurrent_state, eqx.filter_jit(network.act)(seen, decided.chosen), strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-5)
-    np.testing.assert_allclose(decision.value, outlook.value, atol=1e-4)
+    np.testing.assert_allclose(decided.value, output.value, atol=1e-4)
 
 
 def test_epsilon_is_how_often_chance_plays(network):
     policy = TokenPolicy(network, CODEBOOK, epsilon=0.4)
-    _, played, decision = play(policy, MEMORY, TOKENS, NOT_FIRST, random.key(4))
-    assert float((played != decision.chosen).mean()) == pytest.approx(0.4 * (1 - 1 / ACTIONS), abs=0.06)
+    _, played, decided = play(policy, MEMORY, TOKENS, NOT_FIRST, random.key(4))
+    assert float((played != decided.chosen).mean()) == pytest.approx(0.4 * (1 - 1 / ACTIONS), abs=0.06)
 
 
 def test_first_frames_are_met_with_an_empty_memory(network):
-    first = jnp.arange(LANES) % 2 == 0
+    first = jnp.arange(NUM_ENVS) % 2 == 0
     found = {
-        name: play(TokenPolicy(network, CODEBOOK, forgets=forgets), memory, TOKENS, first, random.key(4))
-        for name, forgets, memory in (
+        name: play(TokenPolicy(network, CODEBOOK, forgets=forgets), recurrent_state, TOKENS, first, random.key(4))
+        for name, forgets, recurrent_state in (
             ("ours", True, MEMORY),
-            ("fresh", True, network.empty_memory(LANES)),
-            ("dreaming", False, MEMORY),
+            ("fresh", True, network.initial_state(NUM_ENVS)),
+            ("imagining", False, MEMORY),
         )
     }
-    values = {name: np.asarray(decision.value) for name, (_, _, decision) in found.items()}
+    values = {name: np.asarray(decided.value) for name, (_, _, decided) in found.items()}
     np.testing.assert_array_equal(values["ours"][::2], values["fresh"][::2])
-    np.testing.assert_array_equal(values["ours"][1::2], values["dreaming"][1::2])
-    for other, lanes in (("dreaming", slice(0, None, 2)), ("fresh", slice(1, None, 2))):
-        assert (np.abs(values["ours"][lanes] - values[other][lanes]) > 1e-4).mean() > 0.9
+    np.testing.assert_array_equal(values["ours"][1::2], values["imagining"][1::2])
+    for other, num_envs in (("imagining", slice(0, None, 2)), ("fresh", slice(1, None, 2))):
+        assert (np.abs(values["ours"][num_envs] - values[other][num_envs]) > 1e-4).mean() > 0.9
     np.testing.assert_array_equal(found["ours"][2].first, first)
 
 
@@ -98,7 +98,7 @@ class Shades(eqx.Module):
 
 def test_frames_are_seen_as_their_tokens(network):
     policy = TokenPolicy(network, CODEBOOK)
-    frames = (TOKENS + CODES).astype(jnp.uint8).reshape(LANES, *GRID, 1)
+    frames = (TOKENS + CODES).astype(jnp.uint8).reshape(NUM_ENVS, *GRID, 1)
     by_frames = play(FramePolicy(Shades(CODES), policy), MEMORY, frames, NOT_FIRST, random.key(4))
     by_tokens = play(policy, MEMORY, TOKENS, NOT_FIRST, random.key(4))
     jax.tree.map(np.testing.assert_array_equal, by_frames, by_tokens)
@@ -122,18 +122,18 @@ class Turning(eqx.Module):
 
 
 def test_learning_sees_what_playing_saw(network):
-    """A dream of tokens is a rollout, and unrolling it gives the values of its decisions, ends or not."""
+    """An imagined rollout of tokens is a rollout, and unrolling it gives the values of its decisions, ends or not."""
     policy, tokens = TokenPolicy(network, CODEBOOK, forgets=False), TOKENS[:5]
-    start = Memory(*(half[:5] for half in MEMORY))
+    start = LSTMState(*(half[:5] for half in MEMORY))
     after, seen = eqx.filter_jit(rollout)(
         Turning(), Play((jnp.int32(0), tokens), tokens, NOT_FIRST[:5], start), policy, random.key(4), 6
     )
     frames = jnp.concatenate([seen.frames, seen.final_frame[:, None]], axis=1)
-    outlook = eqx.filter_jit(network.unroll)(start, CODEBOOK[frames], seen.actions)
-    assert seen.choice.first[:, 4].all()
-    np.testing.assert_allclose(outlook.value[:, :6], seen.choice.value, atol=1e-4)
+    output = eqx.filter_jit(network.unroll)(start, CODEBOOK[frames], seen.actions)
+    assert seen.record.first[:, 4].all()
+    np.testing.assert_allclose(output.value[:, :6], seen.record.value, atol=1e-4)
     _, beyond = observed(network, after.policy, after.frame)
-    np.testing.assert_allclose(outlook.value[:, 6], beyond.value, atol=1e-4)
+    np.testing.assert_allclose(output.value[:, 6], beyond.value, atol=1e-4)
 
 
 @pytest.mark.parametrize("wrong", [{"temperature": 0.0}, {"epsilon": 1.5}])

@@ -24,8 +24,8 @@ def test_a_state_can_be_made_of_every_preset(name):
     assert name.startswith(config.env)
     if not config.env.startswith("craftax"):  # whose worlds take long to trace; another test makes theirs
         shape = agent_of(config).shape_of_state(make(config.env), config)
-        lanes, slots = shape.memory.steps["frame"].shape[:2]
-        assert lanes * slots <= config.collect.replay_frames < lanes * (slots + 1)
+        num_envs, slots = shape.memory.steps["frame"].shape[:2]
+        assert num_envs * slots <= config.collect.replay_frames < num_envs * (slots + 1)
 
 
 def test_games_of_atari_differ_in_nothing_but_the_game():
@@ -39,7 +39,7 @@ def test_the_papers_schedule():
     config = find("craftax-classic/itc-paper").config
     assert (config.interactions_per_iteration, config.iterations) == (4608, 217)
     assert config.recent_iterations == 11
-    assert [config.dreams_in(iteration) for iteration in (9, 10)] == [False, True]  # 46,080 and 50,688 interactions
+    assert [config.imagines_in(iteration) for iteration in (9, 10)] == [False, True]  # 46,080 and 50,688 interactions
     assert (find("minatar/freeway/itc").config.decoder, find("minatar/freeway/dedieu").config.imagine.warm_up) == (
         "conserving-minatar",
         200_000,
@@ -62,10 +62,10 @@ def phases(config, iteration):
 def test_quick_does_everything_and_reaches_imagination_in_time(name):
     config = find(name).config
     reached = [phases(config, iteration) for iteration in range(config.iterations)]
-    everything = {"play", "tokenizer", "world model", "dreams"}
+    everything = {"play", "tokenizer", "world model", "imagination"}
     assert set.union(*reached) == everything | ({"evaluation"} if name.startswith("atari") else set())
-    # On Atari one thing is learned after the other, and dreams come last.
-    assert "dreams" in reached[-2 if name.startswith("atari") else 2]
+    # On Atari one thing is learned after the other, and imagined rollouts come last.
+    assert "imagination" in reached[-2 if name.startswith("atari") else 2]
 
 
 def test_variants_of_atari_differ_in_what_their_names_say():
@@ -90,10 +90,10 @@ def test_a_config_survives_json():
 
 @pytest.mark.parametrize(("changes", "words"), [
     ({"decoder": "magic"}, "unknown decoder 'magic'"),
-    ({"imagine": ImagineConfig(steps=21)}, "imagine.steps 21 exceed world_model.blocks 20"),
+    ({"imagine": ImagineConfig(steps=21)}, "imagine.steps 21 exceed world_model.context_frames 20"),
     ({"interactions": 100}, "less than one iteration"),
-    ({"collect": CollectConfig(lanes=20)}, "ppo.minibatches 8 must divide collect.lanes 20"),
-    ({"accumulate": 4}, "accumulate 4 must divide lanes of a minibatch 6"),
+    ({"collect": CollectConfig(num_envs=20)}, "ppo.minibatches 8 must divide collect.num_envs 20"),
+    ({"accumulate": 4}, "accumulate 4 must divide environments of a minibatch 6"),
     ({"collect": CollectConfig(steps=10)}, "windows of 21 steps"),
     ({"world_model": WorldModelConfig(codes=100)}, "must be equal"),
     ({"distance_cost": -1.0}, "distance_cost"),

@@ -8,20 +8,20 @@ import numpy as np
 from jax import random
 
 CACHE = Path(__file__).parents[2] / ".cache"
-STARTS = (0, 140, 210)  # time steps at which lanes start: day, dusk, deepest night (noise makes every patch new)
+STARTS = (0, 140, 210)  # time steps at which environments start: day, dusk, deepest night (noise makes every patch new)
 
 
-def craftax_frames(lanes: int, steps: int) -> np.ndarray:
-    """(lanes, steps, 63, 63, 3) uint8. Lanes start at `STARTS` in turn, so two thirds see darkness."""
-    file = CACHE / f"craftax_classic_{lanes}x{steps}.npz"
+def craftax_frames(num_envs: int, steps: int) -> np.ndarray:
+    """(environments, steps, 63, 63, 3) uint8. Environments start at `STARTS` in turn, so two thirds see darkness."""
+    file = CACHE / f"craftax_classic_{num_envs}x{steps}.npz"
     if not file.exists():
-        frames = np.asarray(_play(lanes, steps))
+        frames = np.asarray(_play(num_envs, steps))
         CACHE.mkdir(exist_ok=True)
         np.savez_compressed(file, frames=frames)
     return np.load(file)["frames"]
 
 
-def _play(lanes: int, steps: int) -> jax.Array:
+def _play(num_envs: int, steps: int) -> jax.Array:
     # Imported here: the first import of Craftax takes a minute, and most tests do without.
     from craftax.craftax_classic.envs.craftax_pixels_env import CraftaxClassicPixelsEnvNoAutoReset
 
@@ -43,6 +43,6 @@ def _play(lanes: int, steps: int) -> jax.Array:
 
         return jax.lax.scan(step, state, random.split(play_key, steps))[1]
 
-    starts = jnp.resize(jnp.array(STARTS, jnp.int32), lanes)
+    starts = jnp.resize(jnp.array(STARTS, jnp.int32), num_envs)
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        return jax.jit(jax.vmap(play))(random.split(random.key(0), lanes), starts)
+        return jax.jit(jax.vmap(play))(random.split(random.key(0), num_envs), starts)

@@ -23,7 +23,7 @@ from itc.tokenizers import (
 from itc.tokenizers import distinct as distinct_module
 from itc.tokenizers import patches as patches_module
 
-# Six lanes of eight steps by day, dusk and night, as `craftax_frames(6, 8)` plays them (which takes half a minute).
+# Six environments of eight steps by day, dusk and night, as `craftax_frames(6, 8)` plays them (which takes half a minute).
 RECORDED = Path(__file__).parents[1] / "golden" / "craftax_classic_frames.npz"
 TINY = PatchTokenizerConfig(patch=(2, 3, 1), codes=40)
 

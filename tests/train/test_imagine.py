@@ -1,4 +1,4 @@
-"""Dreams: the world model played like an environment, by the same rollout."""
+"""Imagined rollouts: the world model played like an environment, by the same rollout."""
 
 import jax
 import jax.numpy as jnp
@@ -12,14 +12,14 @@ from itc.envs.registry import make
 from itc.envs.rollout import RandomPolicy, begin, recorded_policy, rollout
 from itc.tokenizers import patches
 from itc.train.imagine import imagine
-from itc.train.patch_agent.dream_world import PatchWorld
 from itc.train.patch_agent.learn_world_model import learn_world_model
+from itc.train.patch_agent.model_env import PatchWorld
 from itc.train.patch_agent.state import new_state
 from itc.train.patch_agent.work import draw_experience, parts_of
 from itc.world_models.gpt import WorldModel, WorldModelConfig
 
-LANES, STEPS = 4, 5
-SMALL = WorldModelConfig(codes=64, blocks=6, layers=2, heads=2, embedding=32, hidden=32)
+NUM_ENVS, STEPS = 4, 5
+SMALL = WorldModelConfig(codes=64, context_frames=6, layers=2, heads=2, embedding=32, hidden=32)
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +29,13 @@ def env():
 
 @pytest.fixture(scope="module")
 def real(env):
-    state, frame = env.reset(random.key(0), LANES)
+    state, frame = env.reset(random.key(0), NUM_ENVS)
     play = jax.jit(rollout, static_argnums=(0, 2, 4))
     return play(env, begin(state, frame), RandomPolicy(env.spec.num_actions), random.key(1), STEPS + 1)[1]
 
 
 @pytest.fixture(scope="module")
-def dreamer(env, real):
+def imaginer(env, real):
     config = patches.PatchTokenizerConfig((4, 4, 3), codes=64)
     codebook = patches.update(patches.empty_codebook(config), real.frames.reshape(-1, *env.spec.frame_shape), config)
     model = WorldModel(random.key(2), env.spec.grid, env.spec.num_actions, SMALL)
@@ -44,63 +44,63 @@ def dreamer(env, real):
     )
 
 
-def dream_of(dreamer, real, preset, context=1, key=3):
+def imagined_by(imaginer, real, preset, context=1, key=3):
     actions = real.actions[:, context - 1 : STEPS]
     return jax.jit(
-        lambda dreamer, frames, actions, past: imagine(
-            dreamer, random.key(key), frames, past, recorded_policy(actions), jnp.int32(0), actions.shape[1]
+        lambda imaginer, frames, actions, past: imagine(
+            imaginer, random.key(key), frames, past, recorded_policy(actions), jnp.int32(0), actions.shape[1]
         )[1]
-    )(dreamer(preset), real.frames[:, :context], actions, real.actions[:, : context - 1])
+    )(imaginer(preset), real.frames[:, :context], actions, real.actions[:, : context - 1])
 
 
 @pytest.mark.parametrize("preset", ["sample", "paper", "conserving"])
-def test_a_dream_has_the_shape_of_play(dreamer, real, preset):
-    dream = dream_of(dreamer, real, preset)
-    assert dream.frames.shape == real.frames[:, :STEPS].shape
-    np.testing.assert_array_equal(dream.frames[:, 0], real.frames[:, 0])
-    np.testing.assert_array_equal(dream.actions, real.actions[:, :STEPS])
-    assert dream.outcome.tokens.shape == dream.outcome.source.shape == (LANES, STEPS, 81)
-    assert set(np.unique(dream.outcome.reward)) <= {0.0, 1.0}
-    assert not dream.outcome.truncated.any()
+def test_a_dream_has_the_shape_of_play(imaginer, real, preset):
+    imagined = imagined_by(imaginer, real, preset)
+    assert imagined.frames.shape == real.frames[:, :STEPS].shape
+    np.testing.assert_array_equal(imagined.frames[:, 0], real.frames[:, 0])
+    np.testing.assert_array_equal(imagined.actions, real.actions[:, :STEPS])
+    assert imagined.outcome.tokens.shape == imagined.outcome.source.shape == (NUM_ENVS, STEPS, 81)
+    assert set(np.unique(imagined.outcome.reward)) <= {0.0, 1.0}
+    assert not imagined.outcome.truncated.any()
 
 
-def test_frames_show_the_tokens_and_copies_are_true(dreamer, real):
-    dream = dream_of(dreamer, real, "conserving")
-    codebook = dreamer("conserving").codebook
-    shown = patches.encode(codebook, dream.frames[:, 1:].reshape(-1, *dream.frames.shape[2:])).reshape(
-        LANES, STEPS - 1, 81
+def test_frames_show_the_tokens_and_copies_are_true(imaginer, real):
+    imagined = imagined_by(imaginer, real, "conserving")
+    codebook = imaginer("conserving").codebook
+    shown = patches.encode(codebook, imagined.frames[:, 1:].reshape(-1, *imagined.frames.shape[2:])).reshape(
+        NUM_ENVS, STEPS - 1, 81
     )
-    np.testing.assert_array_equal(shown, dream.outcome.tokens[:, :-1])
-    assert (np.asarray(dream.outcome.tokens) < int(codebook.size)).all(), "an unused code was dreamed of"
+    np.testing.assert_array_equal(shown, imagined.outcome.tokens[:, :-1])
+    assert (np.asarray(imagined.outcome.tokens) < int(codebook.size)).all(), "an unused code was imagined of"
     before = np.concatenate(
-        [patches.encode(codebook, real.frames[:, 0])[:, None], dream.outcome.tokens[:, :-1]], axis=1
+        [patches.encode(codebook, real.frames[:, 0])[:, None], imagined.outcome.tokens[:, :-1]], axis=1
     )
-    source, tokens = np.asarray(dream.outcome.source), np.asarray(dream.outcome.tokens)
+    source, tokens = np.asarray(imagined.outcome.source), np.asarray(imagined.outcome.tokens)
     copied = source >= 0
     np.testing.assert_array_equal(tokens[copied], np.take_along_axis(before, source.clip(0), axis=2)[copied])
-    ended = np.asarray(dream.outcome.terminated)
+    ended = np.asarray(imagined.outcome.terminated)
     assert ended.any(), "an untrained model should end some episodes, or this tests nothing"
     assert (source[ended] == -1).all(), "something was copied into a new episode"
 
 
-def test_a_longer_context_is_the_same_as_stepping_through_it(dreamer, real):
+def test_a_longer_context_is_the_same_as_stepping_through_it(imaginer, real):
     """Falling asleep after three real frames leaves the cache that three steps of the model leave."""
-    world = dreamer("argmax")
+    world = imaginer("argmax")
     state, frame = jax.jit(lambda w, f, a: w.start(random.key(0), f, a))(world, real.frames[:, :3], real.actions[:, :2])
     np.testing.assert_array_equal(frame, real.frames[:, 2])
-    cache = world.model.empty_cache(LANES)
+    cache = world.model.empty_cache(NUM_ENVS)
     for t in range(2):
         cache, _ = world.model.step(cache, patches.encode(world.codebook, real.frames[:, t]), real.actions[:, t], 64)
     np.testing.assert_allclose(state.cache.keys, cache.keys, atol=1e-5)
     assert int(state.cache.block) == 2
-    assert dream_of(dreamer, real, "argmax", context=3).actions.shape == (LANES, 3)
+    assert imagined_by(imaginer, real, "argmax", context=3).actions.shape == (NUM_ENVS, 3)
 
 
-def test_dreams_too_long_for_the_context_are_refused(dreamer, real):
+def test_dreams_too_long_for_the_context_are_refused(imaginer, real):
     with pytest.raises(ValueError, match=r"steps must be in 1\.\.6, what the model's context leaves room for, got 7"):
-        imagine(dreamer("sample"), random.key(0), real.frames[:, :1], real.actions[:, :0], RandomPolicy(5), (), 7)
+        imagine(imaginer("sample"), random.key(0), real.frames[:, :1], real.actions[:, :0], RandomPolicy(5), (), 7)
     with pytest.raises(ValueError, match="actions must be one fewer than the 2 frames, got 0"):
-        imagine(dreamer("sample"), random.key(0), real.frames[:, :2], real.actions[:, :0], RandomPolicy(5), (), 2)
+        imagine(imaginer("sample"), random.key(0), real.frames[:, :2], real.actions[:, :0], RandomPolicy(5), (), 2)
 
 
 def test_codes_the_model_has_not_met_are_not_dreamed_of(env):
@@ -110,7 +110,7 @@ def test_codes_the_model_has_not_met_are_not_dreamed_of(env):
         state, _ = part.do(state, state.key)
     known = int(state.world_model.known_codes)
     assert known == int(state.codebook.size) < 64
-    experience = draw_experience(state.memory, state.codebook, random.key(5), 4, TINY.world_model.blocks)
+    experience = draw_experience(state.memory, state.codebook, random.key(5), 4, TINY.world_model.context_frames)
     for bucket in (64, 256):
         logits = jax.jit(WorldModel.__call__, static_argnums=3)(
             state.world_model.model, experience.tokens[:, :-1], experience.actions, bucket

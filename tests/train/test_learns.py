@@ -1,4 +1,4 @@
-"""Agents that must learn: on real play alone, and in dreams."""
+"""Agents that must learn: on real play alone, and in imagination."""
 
 import dataclasses
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from tiny import TINY
 
 from itc.envs.registry import make
 from itc.envs.whole_episodes import play_episodes
-from itc.envs.wrappers import Game, Lanes, Turn
+from itc.envs.wrappers import Game, Turn, VectorEnv
 from itc.policies.conv_gru import SamplingPolicy
 from itc.presets import find
 from itc.train.patch_agent.state import new_state
@@ -82,12 +82,12 @@ def test_policies_learn_what_signs_mean():
     """In a hundred steps of 32 players: from chance, a third, to nearly always right."""
     config = dataclasses.replace(
         TINY,
-        collect=dataclasses.replace(TINY.collect, lanes=32, steps=8, replay_frames=32 * 8),
+        collect=dataclasses.replace(TINY.collect, num_envs=32, steps=8, replay_frames=32 * 8),
         ppo=dataclasses.replace(TINY.ppo, learning_rate=0.01, epochs=4),
         imagine=dataclasses.replace(TINY.imagine, updates=0),
         interactions=32 * 8 * 12,
     )
-    env = Lanes(Signs())
+    env = VectorEnv(Signs())
     assert gain_over_chance(env, trained(env, config, 12)) > 2.5
 
 

@@ -14,7 +14,13 @@ from itc.train.patch_agent import work
 from itc.train.run_folder import RunError, RunFolder
 from itc.train.state import digest
 
-COMPILED = (collect._compiled, work._learn_from_play, work._grown, work._updated_world_model, work._improved_in_dreams)
+COMPILED = (
+    collect._compiled,
+    work._learn_from_play,
+    work._grown,
+    work._updated_world_model,
+    work._improved_in_imagination,
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +39,7 @@ def straight(env, tmp_path_factory):
 
 
 def test_going_on_after_a_stop_anywhere_gives_the_same_state(straight, env, tmp_path):
-    for parts in (2, 3, 5):  # in the middle of iterations, with and without dreams
+    for parts in (2, 3, 5):  # in the middle of iterations, with and without imagination
         train(tmp_path / "run", env, parts=parts)
     state = train(tmp_path / "run", env)
     assert digest(state) == digest(straight[1])
@@ -59,9 +65,9 @@ def test_nothing_is_traced_again_after_the_second_iteration(straight, env, tmp_p
 def test_every_phase_does_something(straight, env):
     folder, state = straight
     lines = RunFolder(folder).read_metrics()
-    assert "dreams/loss" in lines[-1]
-    assert "dreams/loss" not in lines[0]
-    assert set(lines[-1]["seconds"]) == {"play", "tokenizer", "world model", "dreams"}
+    assert "imagination/loss" in lines[-1]
+    assert "imagination/loss" not in lines[0]
+    assert set(lines[-1]["seconds"]) == {"play", "tokenizer", "world model", "imagination"}
     assert int(state.memory.stored) == 48
     assert float(state.policy.normaliser.weight) > 0
 

@@ -1,4 +1,4 @@
-"""The Atari agent in the same loop: resumed exactly, every phase, and dreams that begin where they should."""
+"""The Atari agent in the same loop: resumed exactly, every phase, and imagined rollouts that begin where they should."""
 
 import dataclasses
 
@@ -66,8 +66,8 @@ def test_every_phase_does_something(straight):
     assert [sorted(line["seconds"]) for line in lines] == [
         ["play", "tokenizer"],
         ["play", "tokenizer", "world model"],
-        ["dreams", "play", "tokenizer", "world model"],
-        ["dreams", "tokenizer", "world model"],
+        ["imagination", "play", "tokenizer", "world model"],
+        ["imagination", "tokenizer", "world model"],
     ]
     assert [line["interactions"] for line in lines] == [24, 48, 72, 72]
     assert 1 <= lines[-1]["codes"] <= 16
@@ -104,14 +104,20 @@ def test_evaluation_plays_by_the_rules_of_the_benchmark(env, straight, monkeypat
 
 def test_the_schedule_of_the_paper(env):
     config = VQConfig()
-    counts = {"tokenizer": 0, "world model": 0, "dreams": 0, "play": 0, "evaluation": 0}
+    counts = {"tokenizer": 0, "world model": 0, "imagination": 0, "play": 0, "evaluation": 0}
     for iteration in range(config.iterations):
         for part in work.parts_of(env, config, iteration):
             counts[part.phase] += 1 if part.phase in ("play", "evaluation") else part.updates
     rounds = 2 * 30
-    assert counts == {"tokenizer": 119_000, "world model": 115_000, "dreams": 44_000, "play": 500, "evaluation": rounds}
+    assert counts == {
+        "tokenizer": 119_000,
+        "world model": 115_000,
+        "imagination": 44_000,
+        "play": 500,
+        "evaluation": rounds,
+    }
     assert config.interactions_after(600) == 100_000
-    assert config.dream_steps == 8  # and so nine frames, one of them real
+    assert config.imagination_steps == 8  # and so nine frames, one of them real
     assert config.world_model_learning.surprising_sequences == 10
     assert config.evaluation_episodes == 104
 
@@ -125,11 +131,11 @@ def test_the_tokenizer_can_be_left_as_it_is_from_some_epoch_on(env):
     assert learns == [True, True, False, False]
 
 
-def dream(run, look_ahead):
+def imagined(run, look_ahead):
     world, network = run.world("sample"), run.state.policy.network
     act = TokenPolicy(network, world.tokenizer.codebook, forgets=False)
-    return work.dream_of_play(
-        world, act, run.state.memory, random.key(0), VQ_TINY.imagine, VQ_TINY.dream_steps, look_ahead
+    return work.imagine_from_replay(
+        world, act, run.state.memory, random.key(0), VQ_TINY.imagine, VQ_TINY.imagination_steps, look_ahead
     )
 
 
@@ -137,19 +143,19 @@ def dream(run, look_ahead):
 def test_a_dream_goes_on_from_the_frame_its_first_action_was_chosen_at(run, look_ahead):
     """Not so the authors': there the policy has seen the frame after it."""
     pick_key = random.split(random.key(0), 3)[0]
-    last = episodes.pick(pick_key, episodes.endings(run.state.memory, 4), VQ_TINY.imagine.lanes)
+    last = episodes.pick(pick_key, episodes.endings(run.state.memory, 4), VQ_TINY.imagine.num_envs)
     tokens = np.asarray(episodes.piece_until(run.state.memory, last, 6, "tokens").steps["tokens"])
-    seen = dream(run, look_ahead).rollout.frames[:, 0]
+    seen = imagined(run, look_ahead).rollout.frames[:, 0]
     np.testing.assert_array_equal(seen, tokens[:, -1 if look_ahead else -2])
 
 
 def test_what_is_learned_from_is_what_was_played(run):
-    """The values that the policy had in the dream are those that the learner finds when it goes through it again."""
-    memory, dreamed = dream(run, False)
+    """The values that the policy had in the imagined rollout are those that the learner finds when it goes through it again."""
+    memory, imagined = imagined(run, False)
     codebook = run.state.tokenizer.model.codebook
-    seen = codebook[jnp.concatenate([dreamed.frames, dreamed.final_frame[:, None]], axis=1)]
-    again = run.state.policy.network.unroll(memory, seen, dreamed.actions).value
-    np.testing.assert_allclose(again[:, :-1], dreamed.choice.value, rtol=1e-4, atol=1e-4)
+    seen = codebook[jnp.concatenate([imagined.frames, imagined.final_frame[:, None]], axis=1)]
+    again = run.state.policy.network.unroll(memory, seen, imagined.actions).value
+    np.testing.assert_allclose(again[:, :-1], imagined.record.value, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("ends", [False, True])
@@ -163,7 +169,7 @@ def test_copies_go_neither_into_the_first_frame_nor_across_an_end_unless_they_sh
     world = run.agent.world(run.state, env, dataclasses.replace(VQ_TINY, compat=compat), keep)
     sure = jnp.where(jnp.arange(2) == int(ends), 100.0, -100.0)
     world = eqx.tree_at(lambda world: world.model.done_head.outer.bias, world, sure)
-    state, copied = world.fall_asleep(random.key(0), tokens, action[:, None]), []
+    state, copied = world.start_from_tokens(random.key(0), tokens, action[:, None]), []
     for _ in range(2):
         state, outcome = world.step(state, action)
         assert bool(outcome.terminated[0]) == ends
@@ -183,7 +189,7 @@ def test_what_surprised_is_written_down_where_it_was_seen(straight):
         pick_key, episodes.beginnings(memory, LEAST_PIECE), memory.steps["surprise"][0],
         learning.surprising_sequences, learning.sequences - learning.surprising_sequences,
     )  # fmt: skip
-    segments = work.segments_from(memory, first, VQ_TINY.world_model.blocks)
+    segments = work.segments_from(memory, first, VQ_TINY.world_model.context_frames)
     codebook = state.tokenizer.model.codebook
     _, (surprise, _) = jax.jit(pop_loss, static_argnums=4)(
         state.world_model.model, codebook, segments, dropout_key, False
@@ -207,9 +213,9 @@ def test_codes_in_use_are_those_that_some_frame_needed_lately(run, env):
 
 
 def test_dreams_to_look_at_are_pictures(run):
-    dreamed = run.imagine(random.key(0), lanes=2)
-    assert dreamed.frames.shape == (2, VQ_TINY.dream_steps, 64, 64, 3)
-    assert dreamed.frames.dtype == jnp.uint8
+    imagined = run.imagine(random.key(0), num_envs=2)
+    assert imagined.frames.shape == (2, VQ_TINY.imagination_steps, 64, 64, 3)
+    assert imagined.frames.dtype == jnp.uint8
 
 
 def test_curiosity_ends_with_the_real_game(run, env):
@@ -243,7 +249,7 @@ def test_without_perceptual_weights_it_says_so_once():
     ({"world_model": POPConfig(codes=100)}, "must be equal"),
     ({"tokenizer": TokenizerLearning(after=30)}, "must not decrease"),
     ({"epochs": 0}, "epochs must be at least 1"),
-    ({"imagine": ImagineConfig(lanes=200_000)}, "imagine.lanes 200000 must not exceed collect.replay_frames"),
+    ({"imagine": ImagineConfig(num_envs=200_000)}, "imagine.num_envs 200000 must not exceed collect.replay_frames"),
 ])  # fmt: skip
 def test_impossible_settings_are_answered_with_a_sentence(changes, words):
     with pytest.raises(ValueError, match=words):
@@ -276,7 +282,7 @@ def test_another_agent_in_the_folder_is_named(tmp_path):
 
 
 def test_nothing_is_traced_again(straight, env, tmp_path):
-    compiled = (work.updated_tokenizer, work.read_memory, work.updated_world_model, work.improved_in_dreams)
+    compiled = (work.updated_tokenizer, work.read_memory, work.updated_world_model, work.improved_in_imagination)
     before = [function._cache_size() for function in compiled]
     train_in(tmp_path / "run", env, VQ_TINY)
     assert [function._cache_size() for function in compiled] == before

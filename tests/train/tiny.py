@@ -17,13 +17,13 @@ TINY = PatchConfig(
     env="creatures",
     decoder="paper",  # needs no solver on the host, so that what was compiled is kept for the next process
     interactions=4 * 4 * 12,
-    collect=CollectConfig(lanes=4, steps=12, replay_frames=400),
+    collect=CollectConfig(num_envs=4, steps=12, replay_frames=400),
     tokenizer=TokenizerLearning(codes=256, updates=2),
-    world_model=WorldModelConfig(codes=256, blocks=4, layers=1, heads=2, embedding=16, hidden=16),
+    world_model=WorldModelConfig(codes=256, context_frames=4, layers=1, heads=2, embedding=16, hidden=16),
     world_model_learning=WorldModelLearning(updates=6, minibatches=1, sequences=4),
-    policy=PolicyConfig(EncoderConfig((2, 2)), memory=4, hidden=8),
+    policy=PolicyConfig(EncoderConfig((2, 2)), recurrent_size=4, hidden=8),
     ppo=PPOConfig(epochs=2, minibatches=2),
-    imagine=ImagineConfig(updates=26, lanes=4, steps=3, burn_in=2, warm_up=48),  # two parts of 13
+    imagine=ImagineConfig(updates=26, num_envs=4, steps=3, burn_in=2, warm_up=48),  # two parts of 13
 )
 PRESET = "creatures/quick"
 

@@ -22,11 +22,11 @@ VQ_TINY = VQConfig(
         vqvae=VQVAEConfig(codes=16, code_size=8, channels=(4, 4, 4, 4), groups=2), updates=2, frames=4, after=0
     ),
     world_model=POPConfig(
-        codes=16, layers=1, width=8, heads=1, hidden=8, blocks=4, blocks_per_chunk=2, head_hidden=8, members=2
+        codes=16, layers=1, width=8, heads=1, hidden=8, context_frames=4, blocks_per_chunk=2, head_hidden=8, members=2
     ),
     world_model_learning=WorldModelLearning(updates=2, sequences=4, after=1),
     policy=LSTMPolicyConfig(channels=(2, 2), hidden=8),
     actor_critic=ActorCriticConfig(return_batches=5),
-    imagine=ImagineConfig(updates=2, lanes=3, burn_in=4, after=2),
+    imagine=ImagineConfig(updates=2, num_envs=3, burn_in=4, after=2),
     evaluate=EvaluateConfig(every=0),
 )

@@ -47,11 +47,11 @@ def write_measures(run: Path, what: str, records: list[dict[str, Any]]) -> None:
 
 
 def write_metrics(run: Path, lift: float = 0.0) -> None:
-    """Three iterations; in the third, dreams have begun."""
+    """Three iterations; in the third, imagined rollouts have begun."""
     lines = [
         {"iteration": index, "interactions": 48 * index, "return": index + lift, "return_percent": 10 * index + lift,
          "score": 5.0 * index, "codes": 5, "world_model/token_loss": 2.0 / index,
-         "seconds": {"play": 1.0, "tokenizer": 0.5, "world model": 2.0} | ({"dreams": 1.5} if index > 2 else {})}
+         "seconds": {"play": 1.0, "tokenizer": 0.5, "world model": 2.0} | ({"imagination": 1.5} if index > 2 else {})}
         for index in (1, 2, 3)
     ]  # fmt: skip
     (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

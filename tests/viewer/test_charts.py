@@ -42,10 +42,10 @@ def test_faint_lines_are_drawn_but_not_named():
 
 
 def test_shares_of_a_bar_fill_it():
-    page = read(stacked_bar([("play", "red", 1.0), ("dreams", "blue", 3.0)], "run"))
+    page = read(stacked_bar([("play", "red", 1.0), ("imagination", "blue", 3.0)], "run"))
     assert page.attributes("rect", "width") == ["250.0", "750.0"]
     assert page.attributes("rect", "x") == ["0.0", "250.0"]
-    assert page.attributes("svg", "aria-label") == ["run: play 25%, dreams 75%"]
+    assert page.attributes("svg", "aria-label") == ["run: play 25%, imagined rollouts 75%"]
 
 
 def test_dots_lie_on_one_axis():

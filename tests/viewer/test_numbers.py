@@ -69,7 +69,7 @@ def test_the_papers_numbers_are_found_by_our_names():
         ("ITC", {"plausible · context 1 · all": "51.13 %"}),
     ]
     assert [line.numbers for line in theirs.time("craftax-classic") if line.method == "ITC"] == [
-        {"world model": "8.19 min", "dreams": "4.78 min"}, {"in all": "48.2 h"},
+        {"world model": "8.19 min", "imagination": "4.78 min"}, {"in all": "48.2 h"},
     ]  # fmt: skip
     assert theirs.accuracy("craftax", ["plausible · context 1 · all"]) == []
     assert (
@@ -129,7 +129,7 @@ def test_a_run_was_trained_with_the_decoder_whose_settings_it_has(changes, decod
 
 
 def test_the_papers_times_stand_beside_runs_of_its_game_wherever_those_are():
-    line = {"interactions": 1, "seconds": {"world model": 1.0, "dreams": 1.0}}
+    line = {"interactions": 1, "seconds": {"world model": 1.0, "imagination": 1.0}}
     runs = [replace(run(preset), metrics=[line]) for preset in ("minatar/breakout/quick", "craftax-classic/quick")]
     for chosen, there in ((runs, True), (runs[::-1], True), (runs[:1], False)):
         section = phases(group(chosen))

@@ -60,7 +60,7 @@ def test_seeds_are_one_group_and_groups_are_named_by_what_differs(full_page):
         ["decoder paper", "creatures", "paper", "0, 1"],
     ]
     assert full_page.count('class="band"') >= 2
-    assert "dreams begin" in full_page
+    assert "imagined rollouts begin" in full_page
     assert read(full_page).tables["Settings that differ"][1] == ["decoder", "conserving", "paper"]
 
 
@@ -97,7 +97,7 @@ def test_by_step_there_is_a_line_for_each_decoder_and_a_dashed_one_for_the_truth
 
 def test_time_of_each_phase_is_shown_in_full(full_page):
     tables = read(full_page).tables
-    assert tables["Time of each phase"][0] == ["", "play", "tokenizer", "world model", "dreams", "in all"]
+    assert tables["Time of each phase"][0] == ["", "play", "tokenizer", "world model", "imagination", "in all"]
     assert tables["Time of each phase"][1] == ["decoder conserving", "1 s", "0.500 s", "2 s", "1.50 s", "12 s"]
 
 

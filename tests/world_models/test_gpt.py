@@ -15,7 +15,7 @@ from itc.world_models.gpt import WorldModel, WorldModelConfig
 from itc.world_models.losses import world_model_loss
 
 GRID, ACTIONS, CODES = (2, 3), 5, 80
-SMALL = WorldModelConfig(codes=CODES, blocks=4, layers=2, heads=2, embedding=32, hidden=48)
+SMALL = WorldModelConfig(codes=CODES, context_frames=4, layers=2, heads=2, embedding=32, hidden=48)
 
 
 def make(config=SMALL):

@@ -15,7 +15,7 @@ from itc.world_models.pop import POPConfig, POPWorldModel
 
 GRID, ACTIONS, CELLS = (2, 3), 5, 6
 SMALL = POPConfig(
-    codes=20, layers=2, width=32, heads=2, hidden=48, blocks=4, blocks_per_chunk=2, head_hidden=24, members=3
+    codes=20, layers=2, width=32, heads=2, hidden=48, context_frames=4, blocks_per_chunk=2, head_hidden=24, members=3
 )
 BASELINE = replace(SMALL, rotary="1d", absolute=False)
 
@@ -132,6 +132,6 @@ def test_sizes_that_do_not_fit_are_named():
     with pytest.raises(ValueError, match="blocks_per_chunk 3 must divide the 10 blocks"):
         POPConfig(blocks_per_chunk=3)
     with pytest.raises(ValueError, match="blocks must be more than the 2 that nobody could predict, got 2"):
-        POPConfig(blocks=2, blocks_per_chunk=1)
+        POPConfig(context_frames=2, blocks_per_chunk=1)
     with pytest.raises(ValueError, match="members must be at least 1"):
         POPConfig(members=0)

@@ -174,7 +174,7 @@ HEADS = ("token_head", "reward_head", "done_head", "members")
 def test_first_losses_at_the_papers_size():
     """Codes are hardly told apart yet, so their loss is about ln 512 = 6.24; rewards start from the bias around zero,
     where they would cost 4.31 if the head added nothing."""
-    config = POPConfig(blocks=4, blocks_per_chunk=4)
+    config = POPConfig(context_frames=4, blocks_per_chunk=4)
     model = jax.jit(lambda key: POPWorldModel(key, (8, 8), 18, config))(random.key(0))
     keys = random.split(random.key(1), 3)
     codebook = random.uniform(keys[0], (512, 256), minval=-1 / 512, maxval=1 / 512)

@@ -38,14 +38,14 @@ from itc.train.vq_agent.state import VQState, new_state, shape_of_state
 PAPER = "atari/pong/itc-paper"
 # An update of the paper's size takes half a minute here: less of everything, but enough that what does not shrink with
 # it (the optimiser, above all) hardly counts.
-FRAMES, SEQUENCES, LANES = 32, 4, 16
+FRAMES, SEQUENCES, NUM_ENVS = 32, 4, 16
 REMEMBERED, EPISODE = 1_000, 100  # steps of the made-up memory, and of each of its episodes
 MATRIX = 4096  # rows and columns of the product that tells the machine's peak: a second's work, like an update's slice
 ROUNDS = 5  # of updates; each is long enough to be its own average
 EMULATED = 50  # steps of the emulator per measurement
 FAST = 20e12  # operations per second of one GPU, say
 HOUR = 3600.0
-# What part of a dream step decoding may be.
+# What part of an imagined step decoding may be.
 DECODER_TARGETS = {"paper-atari": Target("<=", 0.02), "released-atari": None, "conserving": Target("<=", 0.1)}
 
 
@@ -61,7 +61,7 @@ def bench_atari() -> Iterator[Record]:
         collect=replace(config.collect, replay_frames=REMEMBERED),
         tokenizer=replace(config.tokenizer, frames=FRAMES),
         world_model_learning=replace(config.world_model_learning, sequences=SEQUENCES),
-        imagine=replace(config.imagine, lanes=LANES),
+        imagine=replace(config.imagine, num_envs=NUM_ENVS),
     )
     state = new_state(env, small, 0)
     state = state._replace(memory=add(state.memory, _made_up(env.spec.num_actions)))
@@ -174,41 +174,43 @@ def _world_model(config: VQConfig, small: VQConfig, state: VQState, whole: VQSta
 def _actor_critic(env: Environment, config: VQConfig, small: VQConfig, state: VQState, whole: VQState) -> Slice:
     world, whole_world = (work.world_of(some, env, config, config.decode_config) for some in (state, whole))
     kept = [jax.tree.map(jnp.copy, state.policy)]
-    compiled = work.improved_in_dreams.lower(kept[0], world, state.memory, state.key, 1, small).compile()
-    of_whole = work.improved_in_dreams.lower(whole.policy, whole_world, whole.memory, whole.key, 1, config).compile()
+    compiled = work.improved_in_imagination.lower(kept[0], world, state.memory, state.key, 1, small).compile()
+    of_whole = work.improved_in_imagination.lower(
+        whole.policy, whole_world, whole.memory, whole.key, 1, config
+    ).compile()
 
     def run():
         kept[0], metrics = compiled(kept[0], world, state.memory, state.key)
         return metrics
 
     operations, sizes = actor_critic_operations(small), (bytes_needed(compiled), bytes_needed(of_whole))
-    return Slice(LANES, config.imagine.lanes, "lanes", operations, run, *sizes)
+    return Slice(NUM_ENVS, config.imagine.num_envs, "num_envs", operations, run, *sizes)
 
 
 def _decoders(env: Environment, config: VQConfig, state: VQState) -> Iterator[Record]:
-    """Decoding alone and a dream step with sampling take turns: their quotient is far steadier than the difference of
-    two dream steps, which are a hundred times as long as what is asked for."""
-    lanes = config.imagine.lanes
-    # As confident as a trained model, which the one in the dream step is not; its trunk takes as long.
-    logits, previous = problem(Shape("Atari", lanes, env.spec.grid, config.world_model.codes))
+    """Decoding alone and an imagined step with sampling take turns: their quotient is far steadier than the difference of
+    two imagined rollout steps, which are a hundred times as long as what is asked for."""
+    num_envs = config.imagine.num_envs
+    # As confident as a trained model, which the one in the imagined step is not; its trunk takes as long.
+    logits, previous = problem(Shape("Atari", num_envs, env.spec.grid, config.world_model.codes))
     key = random.key(1)
     contestants: dict[str, Callable] = {
         name: partial(_decoding(env, PRESETS[name]), logits, previous, key) for name in ("sample", *DECODER_TARGETS)
     }
     world = work.world_of(state, env, config, PRESETS["sample"])
-    asleep = world.fall_asleep(key, jnp.stack([previous, previous], axis=1), jnp.zeros((lanes, 1), jnp.int32))
+    asleep = world.start_from_tokens(key, jnp.stack([previous, previous], axis=1), jnp.zeros((num_envs, 1), jnp.int32))
     step = jax.jit(lambda world, asleep, action: world.step(asleep, action))
-    contestants["dream step"] = partial(step, world, asleep, jnp.zeros(lanes, jnp.int32))
+    contestants["imagined step"] = partial(step, world, asleep, jnp.zeros(num_envs, jnp.int32))
     seconds = interleave(contestants, wait=jax.block_until_ready)
-    size = f"{lanes}×{env.spec.cells}×{config.world_model.codes}"
-    yield time_record(f"{PAPER}: dream step of {lanes} lanes, sample", seconds["dream step"])
+    size = f"{num_envs}×{env.spec.cells}×{config.world_model.codes}"
+    yield time_record(f"{PAPER}: imagined step of {num_envs} environments, sample", seconds["imagined step"])
     yield time_record(f"{PAPER}: decoding {size}, sample", seconds["sample"])
     for name, target in DECODER_TARGETS.items():
         added = seconds[name] - seconds["sample"]
         yield time_record(f"{PAPER}: decoding {size}, {name}", seconds[name])
-        whole = seconds["dream step"] + added
-        yield ratio_record(f"{PAPER}: decoding / dream step, {name}", seconds[name], whole, target)
-        yield ratio_record(f"{PAPER}: (decoding − sampling) / dream step, {name}", added, whole)
+        whole = seconds["imagined step"] + added
+        yield ratio_record(f"{PAPER}: decoding / imagined step, {name}", seconds[name], whole, target)
+        yield ratio_record(f"{PAPER}: (decoding − sampling) / imagined step, {name}", added, whole)
 
 
 def _decoding(env: Environment, config: DecodeConfig) -> Callable:

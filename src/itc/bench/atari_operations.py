@@ -56,18 +56,18 @@ def perceptual_operations(config: VQConfig) -> int:
 def world_model_operations(config: VQConfig) -> int:
     """Trunk and heads; the ensemble's members share the batch, so they cost as much as one head."""
     model, learning = config.world_model, config.world_model_learning
-    heads = 2 * (model.blocks - CONTEXT) * _token_head(config)
-    return 3 * learning.sequences * (_trunk(config, model.blocks, model.blocks_per_chunk) + heads)
+    heads = 2 * (model.context_frames - CONTEXT) * _token_head(config)
+    return 3 * learning.sequences * (_trunk(config, model.context_frames, model.blocks_per_chunk) + heads)
 
 
-def dream_operations(config: VQConfig, steps: int) -> int:
-    """The trunk's, in all lanes: the block before the first frame, then a block and a prediction at every step."""
+def imagination_operations(config: VQConfig, steps: int) -> int:
+    """The trunk's, in all environments: the block before the first frame, then a block and a prediction at every step."""
     past = (CONTEXT - 1) * _trunk(config, 1, 1, predicts=False)
-    return config.imagine.lanes * (past + steps * _trunk(config, 1, 1))
+    return config.imagine.num_envs * (past + steps * _trunk(config, 1, 1))
 
 
-def dream_head_operations(config: VQConfig, steps: int) -> int:
-    return config.imagine.lanes * steps * (1 + config.world_model.members) * _token_head(config)
+def imagination_head_operations(config: VQConfig, steps: int) -> int:
+    return config.imagine.num_envs * steps * (1 + config.world_model.members) * _token_head(config)
 
 
 def policy_operations(config: VQConfig, watched: int, seen: int) -> int:
@@ -78,14 +78,14 @@ def policy_operations(config: VQConfig, watched: int, seen: int) -> int:
     frame += 2 * CELLS * second * policy.hidden
     memory = 2 * 8 * policy.hidden**2
     judging = 2 * policy.hidden * VALUES.bins
-    return config.imagine.lanes * (watched * (frame + memory) + 3 * seen * (frame + 2 * memory + judging))
+    return config.imagine.num_envs * (watched * (frame + memory) + 3 * seen * (frame + 2 * memory + judging))
 
 
 def actor_critic_operations(config: VQConfig) -> int:
-    """A dream and the update that follows it. The published agent also computes a step after the last one it uses."""
-    steps = config.dream_steps
+    """An imagined rollout and the update that follows it. The published agent also computes a step after the last one it uses."""
+    steps = config.imagination_steps
     networks = policy_operations(config, config.imagine.burn_in, steps + 1)
-    return dream_operations(config, steps) + dream_head_operations(config, steps) + networks
+    return imagination_operations(config, steps) + imagination_head_operations(config, steps) + networks
 
 
 def _convolution(side: int, inputs: int, outputs: int) -> int:

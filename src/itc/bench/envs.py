@@ -11,12 +11,12 @@ from jaxtyping import UInt8
 
 from itc.bench.measure import Record, Target, interleave, ratio_record, time_record
 from itc.envs.registry import make
-from itc.envs.wrappers import Lanes
+from itc.envs.wrappers import VectorEnv
 from itc.extras import foreign_rules, require
 
-LANES = 48
+NUM_ENVS = 48
 STEPS = 20  # per measurement: enough for episodes to end in most of them
-WARM_UP = 300  # random play kills after about 200 steps: by then the lanes' episodes end independently
+WARM_UP = 300  # random play kills after about 200 steps: by then the environments' episodes end independently
 TARGET = Target(">=", 3.0)
 
 
@@ -26,28 +26,28 @@ def bench_envs() -> Iterator[Record]:
     yield from _craftax_classic()
     for name in ("creatures", "minatar/breakout"):
         env = make(name)
-        state, _ = env.reset(random.key(0), LANES)
+        state, _ = env.reset(random.key(0), NUM_ENVS)
         seconds = interleave({name: _play(env.step, state, env.spec.num_actions)}, wait=jax.block_until_ready)[name]
-        yield time_record(f"{name}: one step of {LANES} lanes", seconds / STEPS)
+        yield time_record(f"{name}: one step of {NUM_ENVS} environments", seconds / STEPS)
 
 
 @cache
-def craftax_classic_after_a_while() -> tuple[Lanes, Any]:
-    """Lanes of Craftax-classic whose random players are at different times of their lives, day and night."""
+def craftax_classic_after_a_while() -> tuple[VectorEnv, Any]:
+    """Environments of Craftax-classic whose random players are at different times of their lives, day and night."""
     env = make("craftax-classic")
-    assert isinstance(env, Lanes)
-    state, _ = env.reset(random.key(0), LANES)
+    assert isinstance(env, VectorEnv)
+    state, _ = env.reset(random.key(0), NUM_ENVS)
     for key in random.split(random.key(1), WARM_UP):
-        state, _ = env.step(state, random.randint(key, (LANES,), 0, env.spec.num_actions))
+        state, _ = env.step(state, random.randint(key, (NUM_ENVS,), 0, env.spec.num_actions))
     return env, state
 
 
 def craftax_classic_frames(steps: int) -> UInt8[np.ndarray, "b t H W c"]:
-    """What these lanes see next."""
+    """What these environments see next."""
     env, state = craftax_classic_after_a_while()
     frames = []
     for key in random.split(random.key(3), steps):
-        state, seen = env.step(state, random.randint(key, (LANES,), 0, env.spec.num_actions))
+        state, seen = env.step(state, random.randint(key, (NUM_ENVS,), 0, env.spec.num_actions))
         frames.append(np.asarray(seen.frame))
     return np.stack(frames, axis=1)
 
@@ -63,7 +63,7 @@ def _craftax_classic() -> Iterator[Record]:
     measured = interleave(contestants, wait=jax.block_until_ready)
     seconds: dict[str, np.ndarray] = {name: of_run / STEPS for name, of_run in measured.items()}
     for name, of_step in seconds.items():
-        yield time_record(f"craftax-classic: one step of {LANES} lanes, {name}", of_step)
+        yield time_record(f"craftax-classic: one step of {NUM_ENVS} environments, {name}", of_step)
     yield ratio_record(
         "craftax-classic: steps per second, itc / auto_reset", seconds["auto_reset"], seconds["itc"], TARGET
     )
@@ -77,14 +77,14 @@ def _play(step: Callable, state, actions: int) -> Callable[[], object]:
         nonlocal state
         keys[0], *step_keys = random.split(keys[0], STEPS + 1)
         for key in step_keys:
-            state, result = step(state, random.randint(key, (LANES,), 0, actions))
+            state, result = step(state, random.randint(key, (NUM_ENVS,), 0, actions))
         return state, result
 
     return run
 
 
-def _package_step(env: Lanes) -> Callable:
-    """Craftax's own environment under `vmap`, in the shape of ours; its weak types mended, lest it compile twice."""
+def _package_step(env: VectorEnv) -> Callable:
+    """Craftax's own environment under `vmap`, in the shape of ours; its weak types fixed, lest it compile twice."""
     from craftax.craftax_env import make_craftax_env_from_name
 
     package = make_craftax_env_from_name("Craftax-Classic-Pixels-v1", auto_reset=True)

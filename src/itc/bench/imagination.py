@@ -1,4 +1,4 @@
-"""What a dream costs with each decoder: 48 sequences, 20 steps, world model and decoder only."""
+"""What an imagined rollout costs with each decoder: 48 sequences, 20 steps, world model and decoder only."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from jaxtyping import Float32, Int32
 from itc.bench.measure import Record, Target, bytes_needed, interleave, memory_record, ratio_record, time_record
 from itc.decoding.api import decode
 from itc.decoding.config import PRESETS, DecodeConfig
-from itc.train.patch_agent.dream_world import DreamState
+from itc.train.patch_agent.model_env import ImaginationState
 from itc.world_models.gpt import WorldModel
 
 SEQUENCES, STEPS = 48, 20
 
 
 @dataclass(frozen=True)
-class Dream:
+class Imagined:
     """A game at the paper's size, as far along as its codes in use say."""
 
     name: str
@@ -28,7 +28,10 @@ class Dream:
     paper: str  # the preset that holds the paper's settings for this game
 
 
-DREAMS = (Dream("MinAtar", (5, 5), 6, 64, "paper-minatar"), Dream("Craftax-classic", (9, 9), 17, 512, "paper"))
+IMAGINATION = (
+    Imagined("MinAtar", (5, 5), 6, 64, "paper-minatar"),
+    Imagined("Craftax-classic", (9, 9), 17, 512, "paper"),
+)
 PAPER_TARGET = Target("<=", 1.03)  # against our own sampling
 CONSERVING_TARGET = Target("<=", 1.0)  # against sampling with a Gumbel number per code
 PLAIN = "sample with plain Gumbel noise"
@@ -40,46 +43,48 @@ Chooser = Callable[[Array, Float32[Array, "b n k"], Int32[Array, "b n"]], Int32[
 
 def bench_imagination() -> Iterator[Record]:
     """Every measurement, as it is made."""
-    for dream in DREAMS:
-        # All codes are known to this model; its dreams are nonsense, but cost what sensible ones do.
-        model = WorldModel(random.key(0), dream.grid, dream.actions)
+    for imagined in IMAGINATION:
+        # All codes are known to this model; its imagined rollouts are nonsense, but cost what sensible ones do.
+        model = WorldModel(random.key(0), imagined.grid, imagined.actions)
         model = model.with_token_bias(jnp.zeros(model.config.codes))
-        choosers: dict[str, Chooser] = {name: _preset(dream, PRESETS[name]) for name in _presets(dream)}
+        choosers: dict[str, Chooser] = {name: _preset(imagined, PRESETS[name]) for name in _presets(imagined)}
         choosers[PLAIN] = lambda key, logits, _: random.categorical(key, logits).astype(jnp.int32)
-        compiled = {name: _compile(model, dream, choose) for name, choose in choosers.items()}
+        compiled = {name: _compile(model, imagined, choose) for name, choose in choosers.items()}
         seconds = interleave({name: run for name, (run, _) in compiled.items()}, wait=jax.block_until_ready)
-        label = f"{dream.name}: dream of {SEQUENCES}×{STEPS}"
+        label = f"{imagined.name}: imagined rollout of {SEQUENCES}×{STEPS}"
         for name, of_contestant in seconds.items():
             yield time_record(f"{label}, {name}", of_contestant)
-        yield ratio_record(f"{label}, {dream.paper} / sample", seconds[dream.paper], seconds["sample"], PAPER_TARGET)
+        yield ratio_record(
+            f"{label}, {imagined.paper} / sample", seconds[imagined.paper], seconds["sample"], PAPER_TARGET
+        )
         yield ratio_record(f"{label}, conserving / {PLAIN}", seconds["conserving"], seconds[PLAIN], CONSERVING_TARGET)
         yield memory_record(f"{label}, memory", max(size for _, size in compiled.values()))
 
 
-def _presets(dream: Dream) -> tuple[str, ...]:
-    return "sample", dream.paper, "conserving"
+def _presets(imagined: Imagined) -> tuple[str, ...]:
+    return "sample", imagined.paper, "conserving"
 
 
-def _preset(dream: Dream, config: DecodeConfig) -> Chooser:
-    return lambda key, logits, previous: decode(logits, previous, grid=dream.grid, config=config, key=key).tokens
+def _preset(imagined: Imagined, config: DecodeConfig) -> Chooser:
+    return lambda key, logits, previous: decode(logits, previous, grid=imagined.grid, config=config, key=key).tokens
 
 
-def _compile(model: WorldModel, dream: Dream, choose: Chooser) -> tuple[Callable, int]:
-    """A dream from random tokens under random actions, and the bytes it needs."""
-    start_key, action_key, dream_key = random.split(random.key(1), 3)
-    tokens = random.randint(start_key, (SEQUENCES, dream.grid[0] * dream.grid[1]), 0, dream.bucket)
-    actions = random.randint(action_key, (STEPS, SEQUENCES), 0, dream.actions)
+def _compile(model: WorldModel, imagined: Imagined, choose: Chooser) -> tuple[Callable, int]:
+    """An imagined rollout from random tokens under random actions, and the bytes it needs."""
+    start_key, action_key, imagination_key = random.split(random.key(1), 3)
+    tokens = random.randint(start_key, (SEQUENCES, imagined.grid[0] * imagined.grid[1]), 0, imagined.bucket)
+    actions = random.randint(action_key, (STEPS, SEQUENCES), 0, imagined.actions)
 
     @jax.jit
     def run(model: WorldModel, tokens, actions, key):
-        def step(state: DreamState, action):
-            key, choice_key = random.split(state.key)
-            cache, prediction = model.step(state.cache, state.tokens, action, dream.bucket)
-            tokens = choose(choice_key, prediction.tokens, state.tokens)
-            return DreamState(cache, tokens, key), tokens
+        def step(state: ImaginationState, action):
+            key, action_key = random.split(state.key)
+            cache, prediction = model.step(state.cache, state.tokens, action, imagined.bucket)
+            tokens = choose(action_key, prediction.tokens, state.tokens)
+            return ImaginationState(cache, tokens, key), tokens
 
-        return lax.scan(step, DreamState(model.empty_cache(SEQUENCES), tokens, key), actions)[1]
+        return lax.scan(step, ImaginationState(model.empty_cache(SEQUENCES), tokens, key), actions)[1]
 
-    arguments = (model, tokens, actions, dream_key)
+    arguments = (model, tokens, actions, imagination_key)
     compiled = run.lower(*arguments).compile()
     return lambda: compiled(*arguments), bytes_needed(compiled)

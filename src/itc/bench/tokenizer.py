@@ -16,9 +16,9 @@ from itc.tokenizers.patches import Codebook, PatchTokenizerConfig, empty_codeboo
 
 ENCODE_TARGET = Target(">=", 25.0)
 UPDATE_TARGET = Target(">=", 300.0)
-LANES, STEPS = 48, 21  # the paper's environments, and the steps of a training sequence
+NUM_ENVS, STEPS = 48, 21  # the paper's environments, and the steps of a training sequence
 TILES = 40  # different pictures a made-up world is built of
-NIGHT = 0.4  # share of made-up lanes in the dark
+NIGHT = 0.4  # share of made-up environments in the dark
 SLICE = 512  # patches that the naive scan is timed on
 
 
@@ -38,7 +38,7 @@ CRAFTAX = World("Craftax", (13, 11), (10, 10, 3))
 
 
 def bench_tokenizer(frames: UInt8[np.ndarray, "b t H W c"]) -> Iterator[Record]:
-    """Every measurement, as it is made; `frames` are those of Craftax-classic, lanes by steps.
+    """Every measurement, as it is made; `frames` are those of Craftax-classic, environments by steps.
 
     Beside them, frames that are made up to be hard: more of them dark, so that noise makes most patches new.
     """
@@ -55,22 +55,24 @@ def _bench(
     yield from _updating(label, frames, codebook, world.config, updating)
 
 
-def made_up_frames(world: World, lanes: int = LANES, steps: int = STEPS) -> UInt8[np.ndarray, "b t H W c"]:
-    """Views of a map of tiles, moving one cell or none at each step; in some lanes it is night."""
+def made_up_frames(world: World, num_envs: int = NUM_ENVS, steps: int = STEPS) -> UInt8[np.ndarray, "b t H W c"]:
+    """Views of a map of tiles, moving one cell or none at each step; in some environments it is night."""
     generator = np.random.default_rng(0)
     (h, w), (ph, pw, c) = world.grid, world.patch
     tiles = generator.integers(0, 256, (TILES, ph, pw, c), dtype=np.uint8)
     side = 64
     ground = generator.choice(TILES, (side, side), p=generator.dirichlet(np.full(TILES, 0.3)))
-    frames = np.empty((lanes, steps, h * ph, w * pw, c), np.uint8)
-    for lane in range(lanes):
+    frames = np.empty((num_envs, steps, h * ph, w * pw, c), np.uint8)
+    for env_index in range(num_envs):
         row, column = generator.integers(0, side, 2)
         for step in range(steps):
             row, column = row + generator.integers(-1, 2), column + generator.integers(-1, 2)
             view = tiles[ground[np.arange(row, row + h)[:, None] % side, np.arange(column, column + w)[None] % side]]
-            frames[lane, step] = view.swapaxes(1, 2).reshape(h * ph, w * pw, c)
-        if lane < NIGHT * lanes:
-            frames[lane] = frames[lane] // 2 + generator.integers(0, 16, frames[lane].shape, dtype=np.uint8)
+            frames[env_index, step] = view.swapaxes(1, 2).reshape(h * ph, w * pw, c)
+        if env_index < NIGHT * num_envs:
+            frames[env_index] = frames[env_index] // 2 + generator.integers(
+                0, 16, frames[env_index].shape, dtype=np.uint8
+            )
     return frames
 
 
@@ -101,7 +103,7 @@ def _updating(
     label: str, frames: np.ndarray, codebook: Codebook, config: PatchTokenizerConfig, target: Target | None
 ) -> Iterator[Record]:
     """The first update, from nothing, and a later one, when the codes are known and nothing is added."""
-    lanes, steps = frames.shape[:2]
+    num_envs, steps = frames.shape[:2]
     every = jnp.asarray(frames.reshape(-1, *frames.shape[2:]))
     patches = bytes_of(cut(every, config.patch), config.patch)
     empty = empty_codebook(config)
@@ -114,7 +116,7 @@ def _updating(
     seconds = interleave(contestants, wait=jax.block_until_ready)
     seconds["naive scan"] *= len(patches) / SLICE
     scaled = f"naive scan (timed on {SLICE} of {len(patches)} patches and scaled)"
-    label = f"{lanes}×{steps} {label}, {int(codebook.size)} codes"
+    label = f"{num_envs}×{steps} {label}, {int(codebook.size)} codes"
     for name, of_contestant in seconds.items():
         yield time_record(f"{label}: {scaled if name == 'naive scan' else name}", of_contestant)
     for name in ("first update", "later update"):

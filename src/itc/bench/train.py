@@ -17,7 +17,7 @@ from itc.policies.conv_gru import SamplingPolicy
 from itc.presets import find
 from itc.train.patch_agent import work
 from itc.train.patch_agent.config import CollectConfig, PatchConfig
-from itc.train.patch_agent.learn_policy import Lessons, PolicyState, learn_policy, lessons_of
+from itc.train.patch_agent.learn_policy import Batch, PolicyState, batch_of, learn_policy
 from itc.train.patch_agent.state import PatchState, new_state
 
 QUICK, PAPER = "minatar/breakout/quick", "craftax-classic/itc-paper"
@@ -38,16 +38,16 @@ def _quick() -> Iterator[Record]:
     config = find(QUICK).config
     env = make(config.env)
     state = new_state(env, config, 0)
-    first_with_dreams = next(iteration for iteration in range(100) if config.dreams_in(iteration))
+    first_with_imagination = next(iteration for iteration in range(100) if config.imagines_in(iteration))
     seconds: dict[str, list[float]] = {}
-    for iteration in range(first_with_dreams + 1 + ITERATIONS):
+    for iteration in range(first_with_imagination + 1 + ITERATIONS):
         phases: dict[str, float] = {}
         for index, part in enumerate(work.parts_of(env, config, iteration)):
             started = time.perf_counter()
             key = random.fold_in(random.fold_in(state.key, iteration), index)
             state, _ = jax.block_until_ready(part.do(state, key))
             phases[part.phase] = phases.get(part.phase, 0.0) + time.perf_counter() - started
-        if iteration > first_with_dreams:
+        if iteration > first_with_imagination:
             for phase, took in phases.items():
                 seconds.setdefault(phase, []).append(took)
     yield from _shares(QUICK, "one iteration", {phase: float(np.median(took)) for phase, took in seconds.items()})
@@ -72,29 +72,31 @@ def _paper() -> Iterator[Record]:
     play, seen = work.collect(env, player, state.play, state.key, config.collect.steps)
     collecting = _time(lambda: work.collect(env, player, state.play, state.key, config.collect.steps))
     memory = work.replay.add(state.memory, work.as_steps(seen))
-    lessons = jax.jit(lessons_of, static_argnums=(4, 5))(state.policy, state.play.policy, seen, play, config.ppo, False)
+    batch = jax.jit(batch_of, static_argnums=(4, 5))(state.policy, state.play.policy, seen, play, config.ppo, False)
     state = state._replace(memory=memory)
     growing = _time(lambda: _grow_once(env, small, state))
     state = _grow_once(env, small, state)
     state = state._replace(codebook=state.codebook._replace(size=jnp.int32(CODES_IN_USE)))
-    updating, update_bytes = _policy_update(state.policy, lessons, config)
+    updating, update_bytes = _policy_update(state.policy, batch, config)
     learning, learning_bytes = _world_model_update(state, small)
-    dreams = {decoder: _dream(env, replace(small, decoder=decoder), state) for decoder in ("sample", config.decoder)}
+    imagination = {
+        decoder: _imagine(env, replace(small, decoder=decoder), state) for decoder in ("sample", config.decoder)
+    }
     ppo, schedule = config.ppo, config.world_model_learning
     seconds = {
         "collecting": collecting,
         "policy on real play": updating * ppo.epochs * ppo.minibatches,
         "tokenizer": growing * config.tokenizer.updates,
         "world model": learning * schedule.updates * schedule.minibatches,
-        "dreams": dreams[config.decoder][0] * config.imagine.updates,
+        "imagination": imagination[config.decoder][0] * config.imagine.updates,
     }
     yield from _shares(PAPER, f"one iteration, extrapolated from {REPETITIONS} repetitions of each piece", seconds)
-    extra = (dreams[config.decoder][0] - dreams["sample"][0]) * config.imagine.updates
+    extra = (imagination[config.decoder][0] - imagination["sample"][0]) * config.imagine.updates
     yield Record(f"{PAPER}: what the decoder adds to sampling", round(100 * extra / sum(seconds.values()), 2), "%")
     # An upper bound: what the largest step needs, and the state beside it, counted twice where it is part of both.
     replay_bytes = config.collect.replay_frames * int(np.prod(env.spec.frame_shape))
     held = sum(leaf.nbytes for leaf in jax.tree.leaves((state.policy, state.world_model)) if hasattr(leaf, "nbytes"))
-    peak = max(update_bytes, learning_bytes, *(size for _, size in dreams.values()))
+    peak = max(update_bytes, learning_bytes, *(size for _, size in imagination.values()))
     yield limit_record(f"{PAPER}: memory, at most", (peak + held + replay_bytes) / 1e9, "GB", MEMORY_TARGET)
 
 
@@ -107,10 +109,10 @@ def _grow_once(env: Environment, config: PatchConfig, state: PatchState) -> Patc
     return work._grow_codebook(env, once, state, random.key(0))[0]
 
 
-def _policy_update(policy: PolicyState, lessons: Lessons, config: PatchConfig) -> tuple[float, int]:
+def _policy_update(policy: PolicyState, batch: Batch, config: PatchConfig) -> tuple[float, int]:
     """One minibatch of real play."""
-    lanes = config.collect.lanes // config.ppo.minibatches
-    some = jax.tree.map(lambda leaf: leaf[:lanes], lessons)
+    num_envs = config.collect.num_envs // config.ppo.minibatches
+    some = jax.tree.map(lambda leaf: leaf[:num_envs], batch)
     learn = jax.jit(learn_policy, static_argnums=(2, 3, 4))
     compiled = learn.lower(policy, some, config.ppo, config.ppo.entropy_coefficient, config.accumulate).compile()
     return _time(lambda: compiled(policy, some)), bytes_needed(compiled)
@@ -129,14 +131,14 @@ def _world_model_update(state: PatchState, config: PatchConfig) -> tuple[float, 
     return _time(update), bytes_needed(compiled)
 
 
-def _dream(env: Environment, config: PatchConfig, state: PatchState) -> tuple[float, int]:
-    """A dream and the policy update that follows it."""
+def _imagine(env: Environment, config: PatchConfig, state: PatchState) -> tuple[float, int]:
+    """An imagined rollout and the policy update that follows it."""
     world = work.world_of(state, env, config, config.decode_config)
     kept = [jax.tree.map(jnp.copy, state.policy)]
-    compiled = work._improved_in_dreams.lower(kept[0], world, state.memory, state.key, 1, config).compile()
+    compiled = work._improved_in_imagination.lower(kept[0], world, state.memory, state.key, 1, config).compile()
 
-    def dream():
+    def imagined():
         kept[0], metrics = compiled(kept[0], world, state.memory, state.key)
         return metrics
 
-    return _time(dream), bytes_needed(compiled)
+    return _time(imagined), bytes_needed(compiled)

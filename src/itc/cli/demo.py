@@ -99,7 +99,7 @@ def _draw(transitions: Transitions, decoded: dict[str, Decoded], world: Walkers,
 
     step = _telling_step(transitions, decoded)
     panels = [
-        Panel("what came to pass", transitions.next[step], None),
+        Panel("ground truth", transitions.next[step], None),
         *(Panel(name, decoded[name].tokens[step], decoded[name].source[step]) for name in PICTURED),
     ]
     wrong = 1 - conservation(transitions.previous, decoded["sample"].tokens, WALKER).right_number

@@ -99,7 +99,7 @@ def _film(run, seed: int) -> Path:
 
     env, policy = run.env.testing, run.policy
     world, frame = env.reset(random.key(seed), 1)
-    start = begin(world, frame, policy.empty_memory(1))
+    start = begin(world, frame, policy.initial_state(1))
     with run.config.precisely():
         _, seen = collect(env, policy, start, random.key(seed + 1), VIDEO_STEPS)
     ends = np.flatnonzero(np.asarray(jax.device_get(ends_of(seen)))[0])

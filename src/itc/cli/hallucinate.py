@@ -1,4 +1,4 @@
-"""`itc hallucinate RUN…`: what is duplicated, lost or changed in dreams."""
+"""`itc hallucinate RUN…`: what is duplicated, lost or changed in imagination."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +19,7 @@ def hallucinate(
     own: OwnEnvironments = (),
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> None:
-    """Dream on from frames of new play under the recorded actions, and follow the creatures through the dream.
+    """Imagined rollout on from frames of new play under the recorded actions, and follow the creatures through the imagined rollout.
 
     Duplication, disappearance and transmutation are per creature and step; what the simulator itself does stands beside
     them, as creatures do spawn and die there. So do the stay rate and how often tiles change: too few changes are as
@@ -27,8 +27,8 @@ def hallucinate(
 
     Args:
         runs: Folders of training runs.
-        horizon: Steps to dream; 20 by default, or what the model's context holds if that is less.
-        windows: Pieces of play to dream from, at most.
+        horizon: Steps to imagined rollout; 20 by default, or what the model's context holds if that is less.
+        windows: Pieces of play to imagined rollout from, at most.
         decoders: Which to compare; by default all presets but the Sinkhorn ones, and the run's own settings.
         json_file: Also write the numbers to this file; they always go to RUN/measures/hallucination.json.
     """
@@ -44,6 +44,6 @@ def hallucinate(
         steps=windows * (horizon or LONGEST),
         own=own,
         measure=lambda trial, chosen: measure_hallucination(
-            trial, chosen, horizon or trial.longest_dream(LONGEST), windows
+            trial, chosen, horizon or trial.longest_rollout(LONGEST), windows
         ),
     )

@@ -61,7 +61,7 @@ def measure_runs(
 def with_own(chosen: "dict[str, DecodeConfig]", config: "TrainConfig") -> "dict[str, DecodeConfig]":
     """And the decoder that a run learned to act with, unless it is among them, or would take hours."""
     own = config.decode_config
-    if own in chosen.values() or own.solver == "sinkhorn" or config.dreams_after is None:
+    if own in chosen.values() or own.solver == "sinkhorn" or config.imagination_after is None:
         return chosen
     return chosen | {"as trained": own}
 

@@ -13,7 +13,7 @@ def report(
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html"),
     own: OwnEnvironments = (),
 ) -> None:
-    """Write a page about one or more runs that needs no network: curves, evaluation, dreams and how true they are.
+    """Write a page about one or more runs that needs no network: curves, evaluation, imagined rollouts and how true they are.
 
     Runs that differ only in their seed are shown as one. What is not measured yet is named with the command for it.
 

@@ -29,7 +29,7 @@ def reproduce(
 
     Args:
         what: A table or figure; without one, all are listed.
-        here: Run it at a reduced size on this machine. The same command again goes on where it stopped.
+        here: Run it at a reduced size on this machine. Rerunning the command resumes.
         out: Where runs, numbers and pictures of --here go, and pictures of --runs.
         seeds: How many of each agent --here trains; the table's own choice by default.
         runs: Put the numbers of these run folders beside the paper's, or draw the figure of them.
@@ -121,7 +121,7 @@ def _run(what: str, recipe: "Recipe", out: Path, seeds: int) -> None:
         with stopped_by_sigterm():
             failed = run_in_order(ITC, steps, lambda line: print(line, flush=True))
     except KeyboardInterrupt:
-        sys.exit("itc reproduce: stopped; the same command goes on")
+        sys.exit("itc reproduce: stopped; rerunning the command resumes")
     if failed is not None:
         sys.exit(f"itc reproduce: `itc {as_typed(failed.words)}` failed; the same command tries it again")
     _show(what, recipe, run_folders(steps), out)

@@ -27,7 +27,7 @@ def sweep(
     trained model in every way, seconds each, and draws maps of what comes out.
 
     `itc sweep PRESET --train --grid decoder=sample,paper seed=0,1` trains a run for each combination and evaluates it.
-    The same command again goes on where it stopped; runs that are done are not done again.
+    Rerunning the command resumes; runs that are done are not done again.
 
     Args:
         what: Folder of a run, or with --train a preset; `itc presets` lists them.

@@ -29,7 +29,7 @@ from itc.train.lock import locked
 from itc.train.patch_agent.config import PatchConfig
 from itc.train.run_folder import RunFolder, versions
 from itc.train.state import check_memory, layout_of
-from itc.viewer.run_pictures import draw_curve, draw_dreams
+from itc.viewer.run_pictures import draw_curve, draw_imagination
 
 PATIENCE = 8.0  # seconds that a piece of work may take to end after a signal
 
@@ -38,13 +38,13 @@ AnyConfig = TypeVar("AnyConfig", bound=TrainConfig)
 
 @dataclass(frozen=True)
 class TrainArguments(Settings, Generic[AnyConfig]):
-    """Train an agent. The same command again goes on where it stopped, with a larger number of iterations too."""
+    """Train an agent. Rerunning the command resumes, with a larger number of iterations too."""
 
     preset: tyro.conf.Positional[str] = ""  # one of `itc presets`
     run: Path | None = None  # folder of the run; runs/PRESET-SEED by default
     resume: Path | None = None  # go on with this run, as it was set up
     from_scratch: bool = False  # start over; what the folder holds is kept in a folder inside
-    seed: CountOrZero = 0  # where all chance comes from
+    seed: CountOrZero = 0  # random seed
     iterations: Count | None = None  # how many in all; instead of --interactions
     minutes: Positive | None = None  # stop and save after this long
     save_every: Count = 10  # iterations between checkpoints; ten minutes at most
@@ -161,9 +161,9 @@ def _train(asked: Asked, env: Environment, arguments: TrainArguments, state: Any
     if stop.asked:
         view.goodbye(saved=True)
         sys.exit(128 + stop.signal)
-    curve = draw_curve(run, preset, config.dreams_after) if config.learn_policy else None
+    curve = draw_curve(run, preset, config.imagination_after) if config.learn_policy else None
     trained = Run(run.path, preset, seed, config, env, state)
-    view.farewell(curve, draw_dreams(trained) if trained.codes else None)
+    view.farewell(curve, draw_imagination(trained) if trained.codes else None)
     return trained
 
 

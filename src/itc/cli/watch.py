@@ -76,7 +76,7 @@ class Screen:
             left = min(left, self.deadline - time.monotonic())
         said = [f"{line['interactions']:,} interactions"]
         for name, form in (("return", "return {:.2f}"), ("score", "score {:.2f} %"),
-                           ("world_model/token_loss", "token loss {:.3f}"), ("dreams/reward", "dreamed reward {:.3f}"),
+                           ("world_model/token_loss", "token loss {:.3f}"), ("imagination/reward", "imagined reward {:.3f}"),
                            ("codes", "{} codes")):  # fmt: skip
             if name in line:
                 said.append(form.format(line[name]))
@@ -106,11 +106,11 @@ class Screen:
     def close(self) -> None:
         pass
 
-    def farewell(self, curve: Path | None, dreams: Path | None) -> None:
+    def farewell(self, curve: Path | None, imagination: Path | None) -> None:
         """Say where everything is."""
         shown = {
             "return curve": curve,
-            "real and imagined frames": dreams,
+            "real and imagined frames": imagination,
             "checkpoints": self.run.checkpoints,
             "metrics": self.run.metrics,
         }

@@ -1,4 +1,4 @@
-"""`itc world-model ENV`: learn a world model from somebody's play, and show what it dreams."""
+"""`itc world-model ENV`: learn a world model from somebody's play, and show what it imagined rollouts."""
 
 import dataclasses
 import sys
@@ -26,9 +26,9 @@ def world_model(
     seed: int = 0,
     policy: Path | None = None,
 ) -> None:
-    """Learn a world model of an environment from random play, measure it on new worlds, and draw its dreams.
+    """Learn a world model of an environment from random play, measure it on new worlds, and draw its imagined rollouts.
 
-    The same command again goes on where it stopped.
+    Rerunning the command resumes.
 
     Args:
         env: An environment by name; `itc envs` lists them.
@@ -36,7 +36,7 @@ def world_model(
         minutes: How long to learn, compilation included; 2 by default, on Atari 8.5.
         iterations: Stop after so many, if that is sooner.
         run: Folder for config, metrics, checkpoint and picture; runs/world-model-ENV by default.
-        seed: Where all chance comes from.
+        seed: Random seed.
         policy: A training run of the same environment whose policy plays instead of chance; not on Atari.
     """
     from itc.cli.train import TrainArguments, start
@@ -57,7 +57,7 @@ def world_model(
     # On Atari there are codes long before there is a world model.
     ready = trained.codes and (patches or "world_model/loss" in RunFolder(folder).read_metrics()[-1])
     if not ready:
-        sys.exit("itc world-model: stopped before the world model had learned anything; the same command goes on")
+        sys.exit("itc world-model: stopped before the world model had learned anything; rerunning the command resumes")
     (_measure if patches else _measure_foresight)(trained)
 
 
@@ -89,7 +89,7 @@ def _player(env: str, policy: Path | None) -> "PolicyConfig":
     from itc.train.run_folder import RunFolder
 
     if policy is None:
-        return PolicyConfig(EncoderConfig((1,), resize=(1, 1)), memory=1, hidden=1)
+        return PolicyConfig(EncoderConfig((1,), resize=(1, 1)), recurrent_size=1, hidden=1)
     playing, _, _ = RunFolder(policy).read_config()
     if not isinstance(playing, PatchConfig) or playing.env != env:
         raise ValueError(f"the policy of {policy} plays {playing.env}, not {env}")
@@ -102,7 +102,7 @@ def _measure(run: "Run") -> None:
 
     from itc.evaluate.one_step import one_step_accuracy
     from itc.train.files import write_json
-    from itc.viewer.dreams import HELD_OUT
+    from itc.viewer.imagination import HELD_OUT
 
     accuracy = one_step_accuracy(run.env, run.world_model, run.state.codebook, random.key(run.seed + HELD_OUT))
     write_json(run.path / "accuracy.json", accuracy._asdict())
@@ -118,7 +118,7 @@ def _measure_foresight(run: "Run") -> None:
 
     from itc.evaluate.foresight import beats, foresight
     from itc.train.files import write_json
-    from itc.viewer.dreams import HELD_OUT
+    from itc.viewer.imagination import HELD_OUT
 
     with run.config.precisely():
         found = foresight(run, random.key(run.seed + HELD_OUT))

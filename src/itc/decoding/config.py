@@ -95,8 +95,8 @@ def _checked(name: str, kind: Any, value: Any) -> Any:
     """The value as a plain Python one, if it fits the field."""
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
-            choices = ", ".join(repr(choice) for choice in get_args(kind))
-            raise ValueError(f"{name} must be one of {choices}, got {value!r}")
+            records = ", ".join(repr(record) for record in get_args(kind))
+            raise ValueError(f"{name} must be one of {records}, got {value!r}")
         return value
     if kind is bool:
         if not isinstance(value, bool):
@@ -139,7 +139,7 @@ PRESETS = MappingProxyType(
             sinkhorn_rounding="argmax",
             sinkhorn_bonus=True,
         ),
-        # Ours: a wildcard dear enough that copies are preferred, a distance cheap enough that they may move.
+        # Ours: a wildcard expensive enough that copies are preferred, a distance cheap enough that they may move.
         "conserving": DecodeConfig(distance_cost=0.02, wildcard_cost=4.0, affinity="log", rim="copied"),
         # For tokens that are pieces of pictures: what moves turns into other tokens, so new ones must stay cheap.
         "conserving-minatar": DecodeConfig(

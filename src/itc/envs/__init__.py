@@ -1,1 +1,1 @@
-"""Worlds to dream of."""
+"""Worlds to imagined rollout of."""

@@ -48,7 +48,7 @@ TESTING = Rules(most_frames=108_000, most_noops=1, signs=False, a_life_each=Fals
 
 
 class AtariState(NamedTuple):
-    """Everything about all lanes. One lane's is the same without the first dimension."""
+    """Everything about all environments. One environment's is the same without the first dimension."""
 
     console: UInt8[AnyArray, "b capacity"]  # as ale-py saves it, then zeros
     length: Int32[AnyArray, " b"]  # how many of these bytes are the console's
@@ -61,8 +61,8 @@ class AtariState(NamedTuple):
 class Atari(Environment):
     """One of the games.
 
-    A single console serves all lanes: each lane's is put into it, played a step and taken out again. So nothing is
-    left in here between two calls, and a lane depends neither on the others nor on how many there are. Only the screen
+    A single console serves all environments: each environment's is put into it, played a step and taken out again. So nothing is
+    left in here between two calls, and a environment depends neither on the others nor on how many there are. Only the screen
     is not saved: games draw it anew, all but the first frame of a step, which is seen only if the game ends in it.
     """
 
@@ -88,25 +88,28 @@ class Atari(Environment):
             episode_length=-(-rules.most_frames // SKIP),
         )
 
-    def reset(self, key: Key[Array, ""], lanes: int) -> tuple[AtariState, UInt8[AnyArray, "b H W c"]]:
+    def reset(self, key: Key[Array, ""], num_envs: int) -> tuple[AtariState, UInt8[AnyArray, "b H W c"]]:
         with self._console.lock:
-            begun = [self._first_game(seed) for seed in _seeds(key, lanes)]
+            begun = [self._first_game(seed) for seed in _seeds(key, num_envs)]
         return _stack([state for state, _ in begun]), _stack([frame for _, frame in begun])
 
     def step(self, state: AtariState, action: Int[AnyArray, " b"]) -> tuple[AtariState, Step]:
-        lanes = _lanes(jax.tree.map(np.asarray, state))
+        num_envs = _envs(jax.tree.map(np.asarray, state))
         with self._console.lock:
-            played = [self._step(lane, int(choice)) for lane, choice in zip(lanes, np.asarray(action), strict=True)]
+            played = [
+                self._step(env_index, int(record))
+                for env_index, record in zip(num_envs, np.asarray(action), strict=True)
+            ]
         return _stack([state for state, _ in played]), _stack([step for _, step in played])
 
     def entities(self, state: AtariState) -> Int8[AnyArray, "b h w"]:
         raise ValueError(f"{self.spec.name} has no entities: an emulator does not tell what stands on which cell")
 
-    def shapes(self, lanes: int) -> tuple[AtariState, jax.ShapeDtypeStruct]:
-        number = jax.ShapeDtypeStruct((lanes,), jnp.int32)
-        console = jax.ShapeDtypeStruct((lanes, CAPACITY), jnp.uint8)
-        seed = jax.ShapeDtypeStruct((lanes, 2), jnp.uint32)
-        frame = jax.ShapeDtypeStruct((lanes, *self.spec.frame_shape), jnp.uint8)
+    def shapes(self, num_envs: int) -> tuple[AtariState, jax.ShapeDtypeStruct]:
+        number = jax.ShapeDtypeStruct((num_envs,), jnp.int32)
+        console = jax.ShapeDtypeStruct((num_envs, CAPACITY), jnp.uint8)
+        seed = jax.ShapeDtypeStruct((num_envs, 2), jnp.uint32)
+        frame = jax.ShapeDtypeStruct((num_envs, *self.spec.frame_shape), jnp.uint8)
         return AtariState(console, number, number, number, seed, number), frame
 
     @cached_property
@@ -114,13 +117,13 @@ class Atari(Environment):
         return self if self.rules == TESTING else Atari(self._title, TESTING)
 
     def _first_game(self, seed: UInt32[np.ndarray, "2"]) -> tuple[AtariState, UInt8[np.ndarray, "H W c"]]:
-        # Some games remember the one before: a new lane's console has just been switched on.
+        # Some games remember the one before: a new environment's console has just been switched on.
         self._console.switch_on()
         self._new_game(seed, 0)
         return self._save(seed, 1), self._console.picture()
 
     def _step(self, state: AtariState, action: int) -> tuple[AtariState, Step]:
-        """One step of one lane."""
+        """One step of one environment."""
         console, seed, games = self._console, state.seed, int(state.games)
         console.load(state)
         last_frame, reward = self._act(action)
@@ -249,15 +252,15 @@ class _Console:
         self._ale.restoreState(state)
 
 
-def _seeds(key: Key[Array, ""], lanes: int) -> UInt32[np.ndarray, "b 2"]:
-    """Two numbers for every lane, whatever the number of lanes."""
-    return np.stack([random.bits(random.fold_in(key, lane), (2,), jnp.uint32) for lane in range(lanes)])
+def _seeds(key: Key[Array, ""], num_envs: int) -> UInt32[np.ndarray, "b 2"]:
+    """Two numbers for every environment, whatever the number of environments."""
+    return np.stack([random.bits(random.fold_in(key, env_index), (2,), jnp.uint32) for env_index in range(num_envs)])
 
 
-def _lanes(state: AtariState) -> list[AtariState]:
-    """One state for each lane."""
-    return [AtariState(*(leaf[lane] for leaf in state)) for lane in range(len(state.length))]
+def _envs(state: AtariState) -> list[AtariState]:
+    """One state for each environment."""
+    return [AtariState(*(leaf[env_index] for leaf in state)) for env_index in range(len(state.length))]
 
 
-def _stack(lanes: list[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *lanes)
+def _stack(num_envs: list[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *num_envs)

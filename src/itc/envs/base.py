@@ -1,4 +1,4 @@
-"""The one interface of all environments: many lanes played side by side, frames in uint8."""
+"""The one interface of all environments: many environments played side by side, frames in uint8."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ FIRST_ENTITY = 100  # where the numbers of `Environment.tiles` speak of entities
 
 
 class Step(NamedTuple):
-    """What one step of every lane led to."""
+    """What one step of every environment led to."""
 
     frame: UInt8[Array, "b H W c"]  # what the agent sees next: the first frame of a new episode where one ended
     reward: Float32[Array, " b"]
@@ -25,7 +25,7 @@ class Step(NamedTuple):
 
 
 class Environment(ABC):
-    """A game in many lanes at once. Where an episode ends, the next one starts within the same step.
+    """A game in many environments at once. Where an episode ends, the next one starts within the same step.
 
     All randomness comes from keys inside the state, so a state is all there is to save and resume.
     """
@@ -36,12 +36,12 @@ class Environment(ABC):
     pure: bool = True
 
     @abstractmethod
-    def reset(self, key: Key[Array, ""], lanes: int) -> tuple[Any, UInt8[Array, "b H W c"]]:
-        """New episodes in all lanes: the state and the first frames."""
+    def reset(self, key: Key[Array, ""], num_envs: int) -> tuple[Any, UInt8[Array, "b H W c"]]:
+        """New episodes in all environments: the state and the first frames."""
 
     @abstractmethod
     def step(self, state: Any, action: Int[Array, " b"]) -> tuple[Any, Step]:
-        """Play one action in every lane."""
+        """Play one action in every environment."""
 
     @abstractmethod
     def entities(self, state: Any) -> Int8[Array, "b h w"]:
@@ -58,9 +58,9 @@ class Environment(ABC):
         """
         return tiles_of_entities(self.entities(state))
 
-    def shapes(self, lanes: int) -> Any:
+    def shapes(self, num_envs: int) -> Any:
         """What `reset` returns, as `jax.ShapeDtypeStruct`s. Nothing is computed."""
-        return jax.eval_shape(lambda key: self.reset(key, lanes), random.key(0))
+        return jax.eval_shape(lambda key: self.reset(key, num_envs), random.key(0))
 
     @property
     def testing(self) -> "Environment":

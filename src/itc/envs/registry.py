@@ -13,23 +13,23 @@ from itc.envs.base import Environment
 
 def _craftax_classic() -> Environment:
     from itc.envs.craftax import CraftaxClassic
-    from itc.envs.wrappers import Lanes
+    from itc.envs.wrappers import VectorEnv
 
-    return Lanes(CraftaxClassic())
+    return VectorEnv(CraftaxClassic())
 
 
 def _craftax() -> Environment:
     from itc.envs.craftax import Craftax
-    from itc.envs.wrappers import Lanes
+    from itc.envs.wrappers import VectorEnv
 
-    return Lanes(Craftax())
+    return VectorEnv(Craftax())
 
 
 def _minatar(title: str) -> Environment:
     from itc.envs.minatar import MinAtar
-    from itc.envs.wrappers import Lanes
+    from itc.envs.wrappers import VectorEnv
 
-    return Lanes(MinAtar(title))
+    return VectorEnv(MinAtar(title))
 
 
 def _atari(title: str) -> Environment:
@@ -40,9 +40,9 @@ def _atari(title: str) -> Environment:
 
 def _creatures() -> Environment:
     from itc.envs.creatures import Creatures
-    from itc.envs.wrappers import Lanes
+    from itc.envs.wrappers import VectorEnv
 
-    return Lanes(Creatures())
+    return VectorEnv(Creatures())
 
 
 ENVIRONMENTS: dict[str, Callable[[], Environment]] = {

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Int, Int32
 from itc.types import Rollout
 
 # (policy state, frames, whether each is the first of its episode, key) → (policy state, actions, what to remember)
-# What is seen are frames, or in dreams the tokens of frames, where the policy reads those.
+# What is seen are frames, or in imagination the tokens of frames, where the policy reads those.
 Policy = Callable[[Any, Any, Bool[Array, " b"], Array], tuple[Any, Int[Array, " b"], Any]]
 
 
@@ -21,7 +21,7 @@ Policy = Callable[[Any, Any, Bool[Array, " b"], Array], tuple[Any, Int[Array, " 
 class Player(Protocol):
     """A policy that knows what it remembers at first."""
 
-    def empty_memory(self, b: int) -> Any: ...
+    def initial_state(self, b: int) -> Any: ...
 
     def __call__(self, memory: Any, seen: Any, first: Any, key: Array, /) -> tuple[Any, Any, Any]: ...
 
@@ -56,8 +56,8 @@ def rollout(
     """
     keys = random.split(key, steps)
     play_all = _scan if getattr(world, "pure", True) else _step_by_step
-    play, (frames, actions, outcome, choice) = play_all(world, policy, play, keys, pictures)
-    return play, Rollout(frames, actions, outcome, choice, play.frame)
+    play, (frames, actions, outcome, record) = play_all(world, policy, play, keys, pictures)
+    return play, Rollout(frames, actions, outcome, record, play.frame)
 
 
 def _scan(world: World, policy: Policy, play: Play, keys: Array, pictures: tuple[str, ...]) -> tuple[Play, Any]:
@@ -80,10 +80,10 @@ def _step_by_step(world: World, policy: Policy, play: Play, keys: Array, picture
 _decide = eqx.filter_jit(lambda policy, *situation: policy(*situation))
 
 
-def _step(world: World, play: Play, decision: tuple[Any, Array, Any], pictures: tuple[str, ...]) -> tuple[Play, Any]:
-    policy_state, action, choice = decision
+def _step(world: World, play: Play, decided: tuple[Any, Array, Any], pictures: tuple[str, ...]) -> tuple[Play, Any]:
+    policy_state, action, record = decided
     world_state, outcome = world.step(play.world, action)
-    seen = (play.frame, action, without_pictures(outcome, pictures), choice)
+    seen = (play.frame, action, without_pictures(outcome, pictures), record)
     return Play(world_state, outcome.frame, outcome.terminated | outcome.truncated, policy_state), seen
 
 
@@ -98,7 +98,7 @@ class RandomPolicy(eqx.Module):
 
     num_actions: int = eqx.field(static=True)
 
-    def empty_memory(self, b: int) -> tuple[()]:
+    def initial_state(self, b: int) -> tuple[()]:
         return ()
 
     def __call__(self, state, frame, first, key):

@@ -25,7 +25,7 @@ class Episodes(NamedTuple):
 
 
 def play_episodes(env: Environment, player: Player | None, key: Array, episodes: int) -> Episodes:
-    """One episode per lane, from start to end, so that long ones count as much as short ones; None plays at random."""
+    """One episode per environment, from start to end, so that long ones count as much as short ones; None plays at random."""
     player = RandomPolicy(env.spec.num_actions) if player is None else player
     at_once = AT_ONCE if env.pure else AT_ONCE_FROM_PYTHON
     found = [
@@ -35,14 +35,14 @@ def play_episodes(env: Environment, player: Player | None, key: Array, episodes:
     return Episodes(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
-def _play_round(env: Environment, player: Player, key: Array, lanes: int) -> Episodes:
-    """A lane that has finished its episode plays on until all have, but nobody counts."""
+def _play_round(env: Environment, player: Player, key: Array, num_envs: int) -> Episodes:
+    """A environment that has finished its episode plays on until all have, but nobody counts."""
     reset_key, play_key = random.split(key)
-    world, frame = env.reset(reset_key, lanes)
-    play, turn = begin(world, frame, player.empty_memory(lanes)), 0
-    going = np.ones(lanes, bool)
-    total, length = np.zeros(lanes, np.float32), np.zeros(lanes, np.float32)
-    achievements = np.zeros((lanes, len(env.spec.achievements)), bool)
+    world, frame = env.reset(reset_key, num_envs)
+    play, turn = begin(world, frame, player.initial_state(num_envs)), 0
+    going = np.ones(num_envs, bool)
+    total, length = np.zeros(num_envs, np.float32), np.zeros(num_envs, np.float32)
+    achievements = np.zeros((num_envs, len(env.spec.achievements)), bool)
     play_on = _compiled if env.pure else _play_on
     while going.any():
         play, outcome = play_on(env, player, play, random.fold_in(play_key, turn))

@@ -1,4 +1,4 @@
-"""From a game for one player to an environment of many lanes: batching, and new episodes where old ones ended."""
+"""From a game for one player to an environment of many environments: batching, and new episodes where old ones ended."""
 
 from abc import ABC, abstractmethod
 from functools import cached_property, partial
@@ -21,12 +21,12 @@ class Turn(NamedTuple):
     world: World
     reward: Float32[Array, ""]
     terminated: Bool[Array, ""]  # the game itself ended: death, victory
-    truncated: Bool[Array, ""]  # the time limit cut it off; `Lanes` ignores it where the game ended too
+    truncated: Bool[Array, ""]  # the time limit cut it off; `VectorEnv` ignores it where the game ended too
     achievements: Bool[Array, " a"]  # unlocked so far
 
 
 class Game(ABC):
-    """A game as pure functions of one world, written for one player. `Lanes` makes an environment of it."""
+    """A game as pure functions of one world, written for one player. `VectorEnv` makes an environment of it."""
 
     spec: EnvSpec
 
@@ -51,17 +51,17 @@ class Game(ABC):
         return tiles_of_entities(self.entities(world))
 
 
-class LaneState(NamedTuple):
-    """Everything about all lanes: their worlds, and the keys their future comes from."""
+class VectorState(NamedTuple):
+    """Everything about all environments: their worlds, and the keys their future comes from."""
 
     key: Key[Array, " b"]
-    world: World  # every leaf with a leading lane dimension
+    world: World  # every leaf with a leading environment dimension
 
 
-class Lanes(Environment):
-    """A game played in many lanes.
+class VectorEnv(Environment):
+    """A game played in many environments.
 
-    No lane depends on the others, nor on how many there are. Its methods are jitted, and can be traced inside a
+    No environment depends on the others, nor on how many there are. Its methods are jitted, and can be traced inside a
     larger jitted function.
     """
 
@@ -70,13 +70,13 @@ class Lanes(Environment):
         self.spec = game.spec
 
     @partial(jax.jit, static_argnums=(0, 2))
-    def reset(self, key: Key[Array, ""], lanes: int) -> tuple[LaneState, UInt8[Array, "b H W c"]]:
-        keys = _split(random.split(key, lanes), 2)
+    def reset(self, key: Key[Array, ""], num_envs: int) -> tuple[VectorState, UInt8[Array, "b H W c"]]:
+        keys = _split(random.split(key, num_envs), 2)
         world = jax.vmap(self._start)(keys[1])
-        return LaneState(keys[0], world), jax.vmap(self.game.render)(world)
+        return VectorState(keys[0], world), jax.vmap(self.game.render)(world)
 
     @partial(jax.jit, static_argnums=0)
-    def step(self, state: LaneState, action: Int[Array, " b"]) -> tuple[LaneState, Step]:
+    def step(self, state: VectorState, action: Int[Array, " b"]) -> tuple[VectorState, Step]:
         keys = _split(state.key, 3)
         turn = jax.vmap(self.game.turn)(keys[1], state.world, action)
         world = jax.vmap(self.settle)(turn.world)
@@ -85,14 +85,14 @@ class Lanes(Environment):
         ended = turn.terminated | truncated
         world, frame = self._restart(ended, keys[2], world, last_frame)
         step = Step(frame, turn.reward, turn.terminated, truncated, last_frame, turn.achievements)
-        return LaneState(keys[0], world), step
+        return VectorState(keys[0], world), step
 
     @partial(jax.jit, static_argnums=0)
-    def entities(self, state: LaneState) -> Int8[Array, "b h w"]:
+    def entities(self, state: VectorState) -> Int8[Array, "b h w"]:
         return jax.vmap(self.game.entities)(state.world)
 
     @partial(jax.jit, static_argnums=0)
-    def tiles(self, state: LaneState) -> Int16[Array, "b h w"]:
+    def tiles(self, state: VectorState) -> Int16[Array, "b h w"]:
         return jax.vmap(self.game.tiles)(state.world)
 
     def _restart(
@@ -102,22 +102,22 @@ class Lanes(Environment):
         world: World,
         frame: UInt8[Array, "b H W c"],
     ) -> tuple[World, UInt8[Array, "b H W c"]]:
-        """Put a new world and its first frame into the lanes that ended.
+        """Put a new world and its first frame into the environments that ended.
 
-        A loop over those lanes only: making a world can cost more than a step of all lanes, and episodes are long, so
-        nearly always there is nothing to do. (`select` between the old and a new world would make one for every lane
+        A loop over those environments only: making a world can cost more than a step of all environments, and episodes are long, so
+        nearly always there is nothing to do. (`select` between the old and a new world would make one for every environment
         at every step, and so does `cond` under `vmap`.)
         """
         ended_first = jnp.argsort(~ended)
 
-        def restart_lane(index, carry):
+        def restart_env(index, carry):
             world, frame = carry
-            lane = ended_first[index]
-            fresh = self._start(key[lane])
-            world = jax.tree.map(lambda every, one: every.at[lane].set(one), world, fresh)
-            return world, frame.at[lane].set(self.game.render(fresh))
+            env_index = ended_first[index]
+            fresh = self._start(key[env_index])
+            world = jax.tree.map(lambda every, one: every.at[env_index].set(one), world, fresh)
+            return world, frame.at[env_index].set(self.game.render(fresh))
 
-        return lax.fori_loop(0, ended.sum(), restart_lane, (world, frame))
+        return lax.fori_loop(0, ended.sum(), restart_env, (world, frame))
 
     def _start(self, key: Key[Array, ""]) -> World:
         return self.settle(self.game.start(key))
@@ -136,5 +136,5 @@ class Lanes(Environment):
 
 
 def _split(key: Key[Array, " b"], count: int) -> Key[Array, "count b"]:
-    """Every lane's key, split on its own."""
+    """Every environment's key, split on its own."""
     return jax.vmap(lambda one: random.split(one, count), out_axes=1)(key)

@@ -22,14 +22,14 @@ from itc.evaluate.following import (
     without_player,
 )
 from itc.evaluate.records import Measure, ratio
-from itc.evaluate.scenes import CREATURE, Eyes, Scene
+from itc.evaluate.scenes import CREATURE, EntityClassifier, Scene
 from itc.types import EnvSpec
 
 REFERENCE, MINUS = "sample", " − sample"  # the decoder that others are compared with, transition by transition
 
 
 def accuracy(
-    eyes: Eyes,
+    classifier: EntityClassifier,
     spec: EnvSpec,
     before: Int32[np.ndarray, "b n"],
     after: Int32[np.ndarray, "b n"],
@@ -42,14 +42,14 @@ def accuracy(
 ) -> Iterator[Measure]:
     """All measures of all decoders on the same transitions, and how much better each is than plain sampling; those of
     one cluster are not independent."""
-    expected = expect(eyes, spec, before, after, actions)
+    expected = expect(classifier, spec, before, after, actions)
     groups = {"all": np.ones(len(before), bool), "with creatures": creatures, "without creatures": ~creatures}
     scores = {}
     for name, tokens in decoded.items():
         wrong = tokens != after
         scores[name] = {
             "exact": (~wrong.any(axis=1)).astype(np.int64),
-            "plausible": plausible(eyes, spec, expected, tokens, walkable).astype(np.int64),
+            "plausible": plausible(classifier, spec, expected, tokens, walkable).astype(np.int64),
             "token error": wrong.sum(axis=1),
         }
     for name, of_decoder in scores.items():
@@ -77,7 +77,7 @@ class Expected(NamedTuple):
 
 
 def expect(
-    eyes: Eyes,
+    classifier: EntityClassifier,
     spec: EnvSpec,
     before: Int32[np.ndarray, "b n"],
     after: Int32[np.ndarray, "b n"],
@@ -87,7 +87,7 @@ def expect(
 
     What the ground is like where somebody stood, nobody could know; but the player must look right.
     """
-    was, real = eyes(before), eyes(after)
+    was, real = classifier(before), classifier(after)
     motion = view_motion(spec, was, real, headings(spec, actions))
     everywhere = np.ones(was.kinds.shape, bool)
     seen = shifted(everywhere, motion, False)
@@ -100,13 +100,13 @@ def expect(
         tokens=after,
         kinds=np.where(elsewhere, kinds, real.kinds),
         seen=seen,
-        truly=follow(was, real, motion, eyes.stride),
+        truly=follow(was, real, motion, classifier.stride),
         attacked=_attacked(spec, actions, motion),
     )
 
 
 def plausible(
-    eyes: Eyes,
+    classifier: EntityClassifier,
     spec: EnvSpec,
     expected: Expected,
     predicted: Int32[np.ndarray, "b n"],
@@ -116,40 +116,40 @@ def plausible(
 
     `walkable` says which kinds of ground each class of creatures goes on, if anybody knows.
     """
-    dreamed = eyes(predicted)
+    imagined = classifier(predicted)
     right = predicted == expected.tokens
     inventory = np.zeros(spec.grid, bool)
     inventory[spec.view[0] :] = True
-    fits = right[:, inventory.ravel()].all(axis=1) & _ground_fits(spec, expected, dreamed)
-    fits &= _creatures_fit(expected, dreamed, eyes.stride)
+    fits = right[:, inventory.ravel()].all(axis=1) & _ground_fits(spec, expected, imagined)
+    fits &= _creatures_fit(expected, imagined, classifier.stride)
     if walkable is not None:
-        fits &= _footing_fits(expected, dreamed, walkable)
+        fits &= _footing_fits(expected, imagined, walkable)
     return fits | right.all(axis=1)
 
 
-def _ground_fits(spec: EnvSpec, expected: Expected, dreamed: Scene) -> Bool[np.ndarray, " b"]:
+def _ground_fits(spec: EnvSpec, expected: Expected, imagined: Scene) -> Bool[np.ndarray, " b"]:
     """A creature may hide it anywhere, but not where the player is, who must be there and look right."""
-    creature = dreamed.kinds == CREATURE
+    creature = imagined.kinds == CREATURE
     hidden = without_player(creature, spec, np.zeros_like(expected.motion))
     unknown = hidden | (expected.kinds == CREATURE) | ~expected.seen
-    return ((dreamed.kinds == expected.kinds) | unknown).all(axis=(1, 2))
+    return ((imagined.kinds == expected.kinds) | unknown).all(axis=(1, 2))
 
 
-def _creatures_fit(expected: Expected, dreamed: Scene, stride: int) -> Bool[np.ndarray, " b"]:
+def _creatures_fit(expected: Expected, imagined: Scene, stride: int) -> Bool[np.ndarray, " b"]:
     """Nobody comes from nowhere or is gone, except where it really happened, or where the player attacked."""
-    followed = follow(expected.was, dreamed, expected.motion, stride)
+    followed = follow(expected.was, imagined, expected.motion, stride)
     gone = followed.vanished & ~expected.truly.vanished & ~expected.attacked[:, None]
     return ~((followed.appeared & ~expected.truly.appeared) | gone).any(axis=(1, 2, 3))
 
 
 def _footing_fits(
-    expected: Expected, dreamed: Scene, walkable: Bool[np.ndarray, "classes kinds"]
+    expected: Expected, imagined: Scene, walkable: Bool[np.ndarray, "classes kinds"]
 ) -> Bool[np.ndarray, " b"]:
     """Nobody walks on water, as far as the ground is known."""
     known = ((expected.kinds != CREATURE) & expected.seen & (expected.kinds < walkable.shape[1]))[:, None]
     below = np.where(known, expected.kinds[:, None], 0)
     classes = np.arange(len(walkable))[None, :, None, None]
-    return ~(dreamed.creatures & known & ~walkable[classes, below]).any(axis=(1, 2, 3))
+    return ~(imagined.creatures & known & ~walkable[classes, below]).any(axis=(1, 2, 3))
 
 
 def _attacked(

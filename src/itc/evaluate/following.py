@@ -1,6 +1,6 @@
 """Follow creatures from one frame to the next: who stayed, who moved, who came from nowhere, who is gone.
 
-All of it looks at frames from outside, so real and dreamed ones are judged alike.
+All of it looks at frames from outside, so real and imagined ones are judged alike.
 """
 
 from typing import NamedTuple

@@ -6,21 +6,23 @@ from jaxtyping import Bool
 from itc.decoding.edges import grid_edges
 from itc.evaluate.following import ground_before, headings, shifted, view_motion
 from itc.evaluate.recording import Recording
-from itc.evaluate.scenes import CREATURE, Eyes, Scene
+from itc.evaluate.scenes import CREATURE, EntityClassifier, Scene
 from itc.types import EnvSpec
 
 ENOUGH = 100  # chances to step on a kind of ground
 HARDLY_EVER = 0.005  # share of chances taken below which it counts as impassable
 
 
-def walkable_ground(eyes: Eyes, spec: EnvSpec, recording: Recording) -> Bool[np.ndarray, "classes kinds"]:
+def walkable_ground(
+    classifier: EntityClassifier, spec: EnvSpec, recording: Recording
+) -> Bool[np.ndarray, "classes kinds"]:
     """Which kinds of ground each class of creatures goes on: all but those it hardly ever stepped on, though it stood
     beside them often enough."""
-    scene, same = eyes.truth(recording), recording.same_episode
+    scene, same = classifier.truth(recording), recording.same_episode
     before, after = (Scene(*(part[:, cut][same] for part in scene)) for cut in (slice(None, -1), slice(1, None)))
     motion = view_motion(spec, before, after, headings(spec, recording.actions[same]))
     ground = ground_before(before, spec, motion)
-    edges = grid_edges(ground.shape[1:], eyes.stride)
+    edges = grid_edges(ground.shape[1:], classifier.stride)
     kinds, classes = int(scene.kinds.max()) + 1, before.creatures.shape[1]
     walkable = np.ones((classes, kinds), bool)
     for index in range(classes):

@@ -1,4 +1,4 @@
-"""What an Atari agent's eyes and its world model have learned, on play they have not learned from.
+"""What an Atari agent's entity classifier and its world model have learned, on play they have not learned from.
 
 Losses say nothing by themselves where most of a frame never changes. So each stands beside what is reached without
 learning: drawing the mean frame, guessing each cell's token by how often it occurs there, copying the last frame.
@@ -12,18 +12,18 @@ import numpy as np
 from jax import Array, random
 from jaxtyping import Float32, Float64, Int32, UInt8
 
-from itc.evaluate.dreams import Played, draw, dream_on, held_out_play, read
+from itc.evaluate.imagination import Played, continue_from, draw, held_out_play, read
 from itc.evaluate.things import THINGS
 from itc.runs import Run
 from itc.tokenizers.vqvae import from_bytes
-from itc.train.imagine import DreamWorld
-from itc.train.vq_agent.dream_world import VQWorld
+from itc.train.imagine import ModelEnv
+from itc.train.vq_agent.model_env import VQWorld
 from itc.world_models.losses import cross_entropies, most_probable
 
-LANES, STEPS = 8, 150
+NUM_ENVS, STEPS = 8, 150
 LEAD_IN = 30  # steps played before: games begin with little to see
 AT_ONCE = 16  # windows
-DECODERS = ("sample", "paper-atari", "conserving")  # whose dreams are looked at
+DECODERS = ("sample", "paper-atari", "conserving")  # whose imagined rollouts are looked at
 MIXTURES = np.geomspace(1e-4, 1.0, 80)  # how often a copy may be wrong: the best of these counts
 
 
@@ -35,10 +35,10 @@ class Windows(NamedTuple):
 
 
 def foresight(run: Run, key: Array) -> dict[str, float]:
-    """Errors of the tokenizer and losses of the world model beside what they must beat, and what dreams keep."""
+    """Errors of the tokenizer and losses of the world model beside what they must beat, and what imagined rollouts keep."""
     world = run.world()
     context = world.context
-    windows = cut(held_out_play(run, key, LANES, LEAD_IN, STEPS), run.config.blocks)
+    windows = cut(held_out_play(run, key, NUM_ENVS, LEAD_IN, STEPS), run.config.context_frames)
     tokens = np.stack([np.asarray(read(world, frames)) for frames in windows.frames])
     losses, hits = zip(*(_predict(world, *batch) for batch in _batches(tokens, windows.actions)), strict=True)
     following, last = tokens[:, context:], tokens[:, context - 1 : -1]
@@ -70,12 +70,12 @@ def beats(found: dict[str, float]) -> dict[str, bool]:
 
 def cut(played: Played, length: int) -> Windows:
     """One piece after the other of each game, without those that an end falls into."""
-    lanes, steps = played.ended.shape
+    num_envs, steps = played.ended.shape
     places = [
-        (lane, slice(start, start + length))
-        for lane in range(lanes)
+        (env_index, slice(start, start + length))
+        for env_index in range(num_envs)
         for start in range(0, steps - length + 1, length)
-        if not played.ended[lane, start : start + length - 1].any()
+        if not played.ended[env_index, start : start + length - 1].any()
     ]
     if not places:
         raise ValueError(f"no game of {steps} steps went on for {length} without an end")
@@ -109,7 +109,7 @@ def _cell_shares(tokens: Int32[np.ndarray, "b t n"]) -> Float64[np.ndarray, "b t
 
 
 def _kept(run: Run, windows: Windows, drawn: UInt8[np.ndarray, "b t H W c"], key: Array) -> dict[str, float]:
-    """How often the things of the game are to be seen: in real frames, in what tokens say of them, and in dreams by
+    """How often the things of the game are to be seen: in real frames, in what tokens say of them, and in imagination by
     each decoder, in all their frames and in the last."""
     things = THINGS.get(run.env.spec.name)
     if things is None:
@@ -117,8 +117,8 @@ def _kept(run: Run, windows: Windows, drawn: UInt8[np.ndarray, "b t H W c"], key
     context = run.world().context
     seen = {"real": windows.frames[:, context:], "in tokens": drawn[:, context:]}
     for decoder in DECODERS:
-        dreamed = _dreamed(run.world(decoder), windows, key)
-        seen |= {f"dreamed by {decoder}": dreamed, f"dreamed last by {decoder}": dreamed[:, -1:]}
+        imagined = _imagined(run.world(decoder), windows, key)
+        seen |= {f"imagined by {decoder}": imagined, f"imagined last by {decoder}": imagined[:, -1:]}
     return {
         f"{thing} {where}": float(look(frames.reshape(-1, *frames.shape[2:])).mean())
         for thing, look in things.items()
@@ -126,10 +126,10 @@ def _kept(run: Run, windows: Windows, drawn: UInt8[np.ndarray, "b t H W c"], key
     }
 
 
-def _dreamed(world: DreamWorld, windows: Windows, key: Array) -> UInt8[np.ndarray, "b dreamed H W c"]:
-    """Each window again, as dreamed from its beginning on under the same actions."""
+def _imagined(world: ModelEnv, windows: Windows, key: Array) -> UInt8[np.ndarray, "b imagined H W c"]:
+    """Each window again, as imagined from its beginning on under the same actions."""
     tokens = [
-        dream_on(world, random.fold_in(key, at), frames, actions[:, :-1])[0]
+        continue_from(world, random.fold_in(key, at), frames, actions[:, :-1])[0]
         for at, (frames, actions) in enumerate(_batches(*windows))
     ]
     return np.stack([np.asarray(draw(world, some)) for some in np.concatenate(tokens)[: len(windows.frames)]])

@@ -1,7 +1,7 @@
-"""What goes wrong in dreams, step by step, beside what happens in the real world.
+"""What goes wrong in imagination, step by step, beside what happens in the real world.
 
-Creatures are followed through the dream. One that comes from nowhere is a duplication, one that is gone without a trace
-a disappearance, one that turned into another a transmutation. The same eyes on real frames give the floor, as
+Creatures are followed through the imagined rollout. One that comes from nowhere is a duplication, one that is gone without a trace
+a disappearance, one that turned into another a transmutation. The same entity classifier on real frames give the floor, as
 creatures do spawn and die. How often they stay where they are, and how often the ground changes, stands beside it: a
 frozen world is a wrong world.
 """
@@ -14,17 +14,17 @@ from jaxtyping import Bool, Int, Int32
 
 from itc.evaluate.following import HEADINGS, follow, headings, shifted, view_motion, without_player
 from itc.evaluate.records import Measure, estimate, ratio
-from itc.evaluate.scenes import CREATURE, Eyes, Scene
+from itc.evaluate.scenes import CREATURE, EntityClassifier, Scene
 from itc.types import EnvSpec
 
 SIMULATOR = "simulator"
-STEP = " · step "  # between what was measured and after how many steps of a dream
+STEP = " · step "  # between what was measured and after how many steps of an imagined rollout
 
 
 class Happenings(NamedTuple):
     """How often what happened, window by window and step by step."""
 
-    lane: Int[np.ndarray, " b"]  # which world each window is from
+    env_index: Int[np.ndarray, " b"]  # which world each window is from
     counted: Bool[np.ndarray, "b t"]  # steps of the same episode as the window's first frame
     creatures: Int[np.ndarray, "b t"]  # before each step
     duplicated: Int[np.ndarray, "b t"]
@@ -40,24 +40,24 @@ class Happenings(NamedTuple):
 
 
 def happenings(
-    eyes: Eyes,
+    classifier: EntityClassifier,
     spec: EnvSpec,
     tokens: Int32[np.ndarray, "b frames n"],
     actions: Int[np.ndarray, "b t"],
     counted: Bool[np.ndarray, "b t"],
-    lane: Int[np.ndarray, " b"],
+    env_index: Int[np.ndarray, " b"],
 ) -> Happenings:
     """Look at windows of frames, one more than actions."""
     b, t = actions.shape
-    scene = eyes(tokens)
+    scene = classifier(tokens)
     before, after = (
         Scene(*(part[:, cut].reshape(b * t, *part.shape[2:]) for part in scene))
         for cut in (slice(None, -1), slice(1, None))
     )
     motion = view_motion(spec, before, after, headings(spec, actions.reshape(-1)))
-    followed = follow(before, after, motion, eyes.stride)
+    followed = follow(before, after, motion, classifier.stride)
     still = ~motion.any(axis=1, keepdims=True)
-    displaced = _displaced(followed.source, after.creatures.shape[-1], eyes.stride) * still
+    displaced = _displaced(followed.source, after.creatures.shape[-1], classifier.stride) * still
     near, far, turned = _changes(spec, before, after, motion)
 
     def total(cells: np.ndarray) -> np.ndarray:
@@ -65,7 +65,7 @@ def happenings(
 
     transmuted = followed.transmuted.reshape(b, t)
     return Happenings(
-        lane=lane,
+        env_index=env_index,
         counted=counted,
         creatures=total(before.creatures),
         duplicated=total(followed.appeared) - transmuted,
@@ -110,7 +110,7 @@ def hallucination(decoder: str, seen: Happenings, real: Happenings, by_step: boo
     single = [(slice(step, step + 1), f"{STEP}{step + 1}") for step in range(seen.counted.shape[1] if by_step else 0)]
     for steps, suffix in ((slice(None), ""), *single):
         for name, counted, of in _rates(seen, real, steps):
-            measure = ratio(decoder, name + suffix, counted, of, seen.lane)
+            measure = ratio(decoder, name + suffix, counted, of, seen.env_index)
             if measure is not None:
                 yield measure
     distance = _displacement_distance(decoder, seen, real)
@@ -147,26 +147,26 @@ def _rates(seen: Happenings, real: Happenings, steps: slice) -> Iterator[tuple[s
 
 
 def _displacement_distance(decoder: str, seen: Happenings, real: Happenings) -> Measure | None:
-    """Total variation between where creatures go in the dream and in truth.
+    """Total variation between where creatures go in the imagined rollout and in truth.
 
     Two samples of the same truth differ, too: the simulator's own is that of one half of its worlds from the other.
     """
-    lanes = int(seen.lane.max()) + 1
+    num_envs = int(seen.env_index.max()) + 1
 
-    def by_lane(one: Happenings) -> np.ndarray:
-        sums = np.zeros((lanes, one.displaced.shape[-1]), np.int64)
-        np.add.at(sums, one.lane, np.where(one.counted[..., None], one.displaced, 0).sum(axis=1))
+    def by_env(one: Happenings) -> np.ndarray:
+        sums = np.zeros((num_envs, one.displaced.shape[-1]), np.int64)
+        np.add.at(sums, one.env_index, np.where(one.counted[..., None], one.displaced, 0).sum(axis=1))
         return sums
 
-    dreamed, true = by_lane(seen), by_lane(real)
+    imagined, true = by_env(seen), by_env(real)
     if seen is real:
-        odd = np.arange(lanes)[:, None] % 2 == 1
-        dreamed, true = np.where(odd, dreamed, 0), np.where(odd, 0, true)
-    if min(dreamed.sum(), true.sum()) == 0:
+        odd = np.arange(num_envs)[:, None] % 2 == 1
+        imagined, true = np.where(odd, imagined, 0), np.where(odd, 0, true)
+    if min(imagined.sum(), true.sum()) == 0:
         return None
 
-    def distance(dreamed: np.ndarray, true: np.ndarray) -> float:
-        shares = [part.sum(axis=0) / max(1, part.sum()) for part in (dreamed, true)]
+    def distance(imagined: np.ndarray, true: np.ndarray) -> float:
+        shares = [part.sum(axis=0) / max(1, part.sum()) for part in (imagined, true)]
         return float(np.abs(shares[0] - shares[1]).sum() / 2)
 
-    return estimate(decoder, "displacement distance", distance, (dreamed, true), int(dreamed.sum()))
+    return estimate(decoder, "displacement distance", distance, (imagined, true), int(imagined.sum()))

@@ -9,7 +9,7 @@ import numpy as np
 
 from itc.evaluate import human_normalised
 from itc.evaluate.groups import group, known_runs
-from itc.evaluate.metrics import DREAMS, curve, lines_of, seconds_by_phase, seconds_of_iteration
+from itc.evaluate.metrics import IMAGINATION, curve, lines_of, seconds_by_phase, seconds_of_iteration
 from itc.evaluate.statistics import Estimate
 from itc.markdown import markdown
 from itc.published import Row
@@ -17,7 +17,7 @@ from itc.train.run_folder import EVALUATION, RunError, RunFolder
 
 MARKS = {500_000: "0.5M interactions", 1_000_000: "1M interactions"}  # where the paper looks
 REACHED = {"return": "return", "return %": "return_percent", "score %": "score"}  # in the paper, in our metrics
-TIMED = {"world model training, minutes": "world model", "imagination, minutes": DREAMS}
+TIMED = {"world model training, minutes": "world model", "imagination, minutes": IMAGINATION}
 
 
 def in_training(folder: RunFolder) -> dict[tuple[str, str], float]:
@@ -82,11 +82,11 @@ def in_evaluation(folder: RunFolder) -> dict[tuple[str, str], float]:
 
 
 def in_time(folder: RunFolder) -> dict[tuple[str, str], float]:
-    """Minutes an iteration takes, as the median over those that dream, and hours of the whole."""
+    """Minutes an iteration takes, as the median over those that imagined rollout, and hours of the whole."""
     lines = lines_of(folder)
     spent = seconds_by_phase(lines)
-    if DREAMS not in spent:
-        raise RunError(f"{folder.path} has not dreamed yet")
+    if IMAGINATION not in spent:
+        raise RunError(f"{folder.path} has not imagined yet")
     found = {
         ("one epoch", name): seconds / 60
         for name, phase in TIMED.items()

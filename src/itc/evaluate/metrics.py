@@ -9,7 +9,7 @@ import numpy as np
 from itc.train.run_folder import RunFolder
 
 Line = dict[str, Any]  # of one iteration
-DREAMS = "dreams"  # the phase that not every iteration has
+IMAGINATION = "imagination"  # the phase that not every iteration has
 
 
 def lines_of(folder: RunFolder) -> list[Line]:
@@ -33,12 +33,12 @@ def seconds_by_phase(lines: Sequence[Line]) -> dict[str, float]:
 
 
 def seconds_of_iteration(lines: Sequence[Line], phase: str) -> float | None:
-    """What a phase takes in an iteration: the median, as the first of each kind is compiled, over those that dream.
+    """What a phase takes in an iteration: the median, as the first of each kind is compiled, over those that imagined rollout.
 
-    While none of them has dreamed yet, it is over all that have the phase.
+    While none of them has imagined yet, it is over all that have the phase.
     """
     spent = [line.get("seconds", {}) for line in lines]
-    whole = [seconds for seconds in spent if DREAMS in seconds]
+    whole = [seconds for seconds in spent if IMAGINATION in seconds]
     times = [seconds[phase] for seconds in whole or spent if phase in seconds]
     return float(np.median(times)) if times else None
 

@@ -22,14 +22,14 @@ class OneStepAccuracy(NamedTuple):
 
 
 def one_step_accuracy(
-    env: Environment, model: WorldModel, codebook: patches.Codebook, key: Array, lanes: int = 16, windows: int = 4
+    env: Environment, model: WorldModel, codebook: patches.Codebook, key: Array, num_envs: int = 16, windows: int = 4
 ) -> OneStepAccuracy:
     """Play windows of the model's length at random in new worlds, and predict each next frame from those before."""
-    blocks = model.config.blocks
+    blocks = model.config.context_frames
     right, whole, certain = [], [], []
     for window in range(windows):
-        frames, actions, same_episode, settled = _play(env, random.fold_in(key, window), lanes, blocks)
-        tokens = patches.encode(codebook, frames.reshape(-1, *env.spec.frame_shape)).reshape(lanes, blocks + 1, -1)
+        frames, actions, same_episode, settled = _play(env, random.fold_in(key, window), num_envs, blocks)
+        tokens = patches.encode(codebook, frames.reshape(-1, *env.spec.frame_shape)).reshape(num_envs, blocks + 1, -1)
         predicted = _predict(model, tokens[:, :-1], actions, codebook.bucket).tokens
         hit = np.asarray(predicted.argmax(axis=-1) == tokens[:, 1:])[np.asarray(same_episode)]
         right.append(hit.ravel())
@@ -47,17 +47,17 @@ _predict = jax.jit(WorldModel.__call__, static_argnums=3)
 
 
 @partial(jax.jit, static_argnums=(0, 2, 3))
-def _play(env: Environment, key: Array, lanes: int, steps: int):
+def _play(env: Environment, key: Array, num_envs: int, steps: int):
     """Frames (one more than steps), actions, whether each step stays in its episode, and which tokens were certain."""
     reset_key, action_key = random.split(key)
-    state, first = env.reset(reset_key, lanes)
+    state, first = env.reset(reset_key, num_envs)
     game = getattr(env, "game", None)
     certain = getattr(game, "settled", None)
 
     def step(carry, key):
         state, frame = carry
-        action = random.randint(key, (lanes,), 0, env.spec.num_actions)
-        settled = None if certain is None else jax.vmap(certain)(state.world, action).reshape(lanes, -1)
+        action = random.randint(key, (num_envs,), 0, env.spec.num_actions)
+        settled = None if certain is None else jax.vmap(certain)(state.world, action).reshape(num_envs, -1)
         state, outcome = env.step(state, action)
         return (state, outcome.frame), (frame, action, ~(outcome.terminated | outcome.truncated), settled)
 

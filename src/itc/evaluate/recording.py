@@ -23,7 +23,7 @@ class Transitions(NamedTuple):
     actions: Int32[np.ndarray, "b context"]
     after: Int32[np.ndarray, "b n"]
     creatures: Bool[np.ndarray, " b"]  # in view before the step
-    lane: Int64[np.ndarray, " b"]
+    env_index: Int64[np.ndarray, " b"]
 
 
 class Windows(NamedTuple):
@@ -31,11 +31,11 @@ class Windows(NamedTuple):
 
     tokens: Int32[np.ndarray, "b frames n"]
     actions: Int32[np.ndarray, "b t"]
-    lane: Int64[np.ndarray, " b"]
+    env_index: Int64[np.ndarray, " b"]
 
 
 class Recording(NamedTuple):
-    """What was seen and done, lane by lane; one frame more than steps."""
+    """What was seen and done, environment by environment; one frame more than steps."""
 
     tokens: Int32[np.ndarray, "b frames n"]
     actions: Int32[np.ndarray, "b t"]
@@ -46,31 +46,31 @@ class Recording(NamedTuple):
     def windows(self, count: int, length: int) -> Windows:
         """Pieces of so many steps within an episode, one after the other, drawn from all there are up to `count`."""
         starts = []
-        for lane, same in enumerate(self.same_episode):
+        for env_index, same in enumerate(self.same_episode):
             start = 0
             while start + length <= len(same):
                 ends = np.flatnonzero(~same[start : start + length])
                 if not len(ends):
-                    starts.append((lane, start))
+                    starts.append((env_index, start))
                 start += length if not len(ends) else int(ends[-1]) + 1
-        lane, start = np.array(starts, np.int64).reshape(-1, 2)[_some_of(len(starts), count)].T
+        env_index, start = np.array(starts, np.int64).reshape(-1, 2)[_some_of(len(starts), count)].T
         time = start[:, None] + np.arange(length + 1)[None]
-        return Windows(self.tokens[lane[:, None], time], self.actions[lane[:, None], time[:, :-1]], lane)
+        return Windows(self.tokens[env_index[:, None], time], self.actions[env_index[:, None], time[:, :-1]], env_index)
 
     def transitions(self, count: int, context: int) -> Transitions:
         """Steps drawn without repetition, as many as there are up to `count`, that have so many frames before them."""
         steps = self.actions.shape[1]
         whole = np.stack([self.same_episode[:, end - context : end].all(axis=1) for end in range(context, steps + 1)])
-        end, lane = np.nonzero(whole)
+        end, env_index = np.nonzero(whole)
         chosen = _some_of(len(end), count)
-        lane, end = lane[chosen], end[chosen] + context
+        env_index, end = env_index[chosen], end[chosen] + context
         time = end[:, None] - np.arange(context, 0, -1)[None]
         return Transitions(
-            tokens=self.tokens[lane[:, None], time],
-            actions=self.actions[lane[:, None], time],
-            after=self.tokens[lane, end],
-            creatures=self.creatures[lane, end - 1],
-            lane=lane,
+            tokens=self.tokens[env_index[:, None], time],
+            actions=self.actions[env_index[:, None], time],
+            after=self.tokens[env_index, end],
+            creatures=self.creatures[env_index, end - 1],
+            env_index=env_index,
         )
 
 
@@ -80,12 +80,12 @@ def _some_of(all_of_them: int, count: int) -> Int64[np.ndarray, " chosen"]:
 
 
 def record(
-    env: Environment, policy: Player, codebook: patches.Codebook, key: Array, lanes: int, steps: int
+    env: Environment, policy: Player, codebook: patches.Codebook, key: Array, num_envs: int, steps: int
 ) -> Recording:
     """Let a policy play from the start of new episodes, for a multiple of 20 steps, at least that many."""
     reset_key, play_key = random.split(key)
-    world, frame = env.reset(reset_key, lanes)
-    play = begin(world, frame, policy.empty_memory(lanes))
+    world, frame = env.reset(reset_key, num_envs)
+    play = begin(world, frame, policy.initial_state(num_envs))
     pieces = []
     for turn in range(-(-steps // STEPS_PER_CALL)):
         play, seen = _play_on(env, policy, codebook, play, random.fold_in(play_key, turn))

@@ -18,7 +18,7 @@ DIGITS = 6
 class Measure:
     """One number about one decoder."""
 
-    decoder: str  # or "simulator", for what is true of the world itself
+    decoder: str  # or "simulator", for what is true of the simulator
     measure: str
     value: float
     low: float  # 95 % interval

@@ -1,4 +1,4 @@
-"""What is to be seen in frames of tokens, real or dreamed: kinds of tiles, and where the creatures are."""
+"""What is to be seen in frames of tokens, real or imagined: kinds of tiles, and where the creatures are."""
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -21,7 +21,7 @@ class Scene(NamedTuple):
 
 
 @runtime_checkable  # for type checks while tests run
-class Eyes(Protocol):
+class EntityClassifier(Protocol):
     """Sees what is in tokens."""
 
     stride: int  # squared distance a creature covers in a step, at most
@@ -33,7 +33,7 @@ class Eyes(Protocol):
     def error(self, recording: Recording) -> float: ...
 
 
-class TileEyes:
+class TileClassifier:
     """For worlds whose tokens are tiles: a code means what the simulator says where it is seen most often.
 
     Codes that the simulator did not show mean what the nearest of the others means.
@@ -74,7 +74,7 @@ class TileEyes:
         return recording.tiles[..., : self.spec.view[0], :]
 
 
-class PixelEyes:
+class PixelClassifier:
     """For worlds whose frames have one binary channel per kind of thing: every pixel says what it is."""
 
     stride = 2  # a ball goes diagonally
@@ -102,6 +102,6 @@ class PixelEyes:
         return 0.0  # nothing is guessed
 
 
-def eyes_for(spec: EnvSpec, codebook: Codebook, recording: Recording) -> Eyes:
-    """Eyes that have learned from a recording what there is to see."""
-    return PixelEyes(spec, codebook) if spec.frame_max == 1 else TileEyes(spec, codebook, recording)
+def classifier_for(spec: EnvSpec, codebook: Codebook, recording: Recording) -> EntityClassifier:
+    """Entity classifier that have learned from a recording what there is to see."""
+    return PixelClassifier(spec, codebook) if spec.frame_max == 1 else TileClassifier(spec, codebook, recording)

@@ -1,4 +1,4 @@
-"""Is a run's dream true? Play in new worlds, look at it, and measure every decoder on the same model and data."""
+"""Is a run's imagined rollout true? Play in new worlds, look at it, and measure every decoder on the same model and data."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from jaxtyping import Bool
 
 from itc.decoding.config import PRESETS, DecodeConfig
 from itc.evaluate.accuracy import accuracy
-from itc.evaluate.dreams import dream_windows
 from itc.evaluate.footing import walkable_ground
 from itc.evaluate.hallucination import SIMULATOR, Happenings, hallucination, happenings
+from itc.evaluate.imagination import imagine_windows
 from itc.evaluate.predictions import decoded_predictions
 from itc.evaluate.recording import Recording, Transitions, record
 from itc.evaluate.records import Measure
-from itc.evaluate.scenes import Eyes, eyes_for
+from itc.evaluate.scenes import EntityClassifier, classifier_for
 from itc.runs import Run
 
 # Seeds that no run trains on: worlds to learn from what there is to see, worlds to choose settings in, and others to
 # measure in, so that nobody is measured by what it was chosen for.
 LOOKING, TUNING, MEASURING = 2_000_000, 3_000_000, 4_000_000
-LANES = 64
-LEAST_STEPS = 200  # per lane: long enough to get somewhere
+NUM_ENVS = 64
+LEAST_STEPS = 200  # per environment: long enough to get somewhere
 # All presets but those that go through Sinkhorn, which takes hours on so many frames; they can be named.
 DECODERS = tuple(name for name, config in PRESETS.items() if config.solver != "sinkhorn")
 
@@ -32,23 +32,23 @@ class Trial:
     """Everything a measurement of a run needs."""
 
     run: Run
-    eyes: Eyes
+    classifier: EntityClassifier
     recording: Recording
     walkable: Bool[np.ndarray, "classes kinds"]  # which kinds of ground each class of creatures goes on
 
     @property
     def reading(self) -> str:
-        """How well the eyes read real frames, in a sentence."""
-        seen, true = self.eyes(self.recording.tokens).creatures, self.eyes.truth(self.recording).creatures
+        """How well the entity classifier read real frames, in a sentence."""
+        seen, true = self.classifier(self.recording.tokens).creatures, self.classifier.truth(self.recording).creatures
         found, right = ((seen & true).sum() / max(1, whole.sum()) for whole in (true, seen))
         return (
-            f"{self.eyes.error(self.recording):.2%} of real cells are misread; {found:.1%} of creatures are seen, "
+            f"{self.classifier.error(self.recording):.2%} of real cells are misclassified; {found:.1%} of creatures are seen, "
             f"and {right:.1%} of those seen are there"
         )
 
-    def longest_dream(self, steps: int) -> int:
+    def longest_rollout(self, steps: int) -> int:
         """So many steps, or as many as the model's context has room for."""
-        return min(steps, self.run.config.blocks)
+        return min(steps, self.run.config.context_frames)
 
 
 def prepare(run: Run, steps: int, worlds: int = MEASURING) -> Trial:
@@ -57,19 +57,19 @@ def prepare(run: Run, steps: int, worlds: int = MEASURING) -> Trial:
         raise ValueError(f"{run.env.spec.name} does not tell where its creatures are, which this measure follows")
     if not run.codes:
         raise ValueError(f"{run.path} has learned nothing yet: its codebook is empty")
-    per_lane = max(LEAST_STEPS, -(-steps // LANES))
+    per_env = max(LEAST_STEPS, -(-steps // NUM_ENVS))
     looking, measuring = (
-        record(run.env, run.policy, run.state.codebook, random.key(run.seed + seed), LANES, per_lane)
+        record(run.env, run.policy, run.state.codebook, random.key(run.seed + seed), NUM_ENVS, per_env)
         for seed in (LOOKING, worlds)
     )
-    eyes = eyes_for(run.env.spec, run.state.codebook, looking)
-    return Trial(run, eyes, measuring, walkable_ground(eyes, run.env.spec, looking))
+    classifier = classifier_for(run.env.spec, run.state.codebook, looking)
+    return Trial(run, classifier, measuring, walkable_ground(classifier, run.env.spec, looking))
 
 
 def measure_accuracy(trial: Trial, decoders: Mapping[str, DecodeConfig], transitions: int) -> Iterator[Measure]:
     """One step ahead, with one frame of context and with as many as the model takes, on the same steps."""
     run, spec = trial.run, trial.run.env.spec
-    blocks = run.config.blocks
+    blocks = run.config.context_frames
     steps = _transitions(trial, transitions)
     for context in sorted({1, blocks}):
         decoded = decoded_predictions(
@@ -82,37 +82,37 @@ def measure_accuracy(trial: Trial, decoders: Mapping[str, DecodeConfig], transit
             random.key(run.seed),
         )
         yield from accuracy(
-            trial.eyes, spec, steps.tokens[:, -1], steps.after, steps.actions[:, -1], steps.creatures, decoded,
-            steps.lane, f"context {context}", trial.walkable,
+            trial.classifier, spec, steps.tokens[:, -1], steps.after, steps.actions[:, -1], steps.creatures, decoded,
+            steps.env_index, f"context {context}", trial.walkable,
         )  # fmt: skip
 
 
 def measure_hallucination(
     trial: Trial, decoders: Mapping[str, DecodeConfig], horizon: int, count: int
 ) -> Iterator[Measure]:
-    """Dreams under recorded actions beside what happened in truth."""
+    """Imagined rollouts under recorded actions beside what happened in truth."""
     run, spec = trial.run, trial.run.env.spec
-    blocks = run.config.blocks
+    blocks = run.config.context_frames
     if not 1 <= horizon <= blocks:
         raise ValueError(f"horizon must be in 1..{blocks}, what the model's context has room for, got {horizon}")
     windows = trial.recording.windows(count, horizon)
-    if not len(windows.lane):
+    if not len(windows.env_index):
         raise ValueError(f"{run.path}: no episode of its policy lasts {horizon} steps")
 
     def happened(tokens: np.ndarray, counted: np.ndarray) -> Happenings:
-        return happenings(trial.eyes, spec, tokens, windows.actions, counted, windows.lane)
+        return happenings(trial.classifier, spec, tokens, windows.actions, counted, windows.env_index)
 
     real = happened(windows.tokens, np.ones(windows.actions.shape, bool))
     yield from hallucination(SIMULATOR, real, real)
     for name, config in decoders.items():
-        dream = dream_windows(run.world(config), windows.tokens[:, 0], windows.actions, random.key(run.seed))
-        yield from hallucination(name, happened(*dream), real)
+        imagined = imagine_windows(run.world(config), windows.tokens[:, 0], windows.actions, random.key(run.seed))
+        yield from hallucination(name, happened(*imagined), real)
 
 
 def measure_single_steps(trial: Trial, decoders: Mapping[str, DecodeConfig], transitions: int) -> Iterator[Measure]:
-    """Accuracy and hallucination of single steps with the model's full context: quick, as nothing is dreamed on."""
+    """Accuracy and hallucination of single steps with the model's full context: quick, as nothing is imagined on."""
     run, spec = trial.run, trial.run.env.spec
-    blocks = run.config.blocks
+    blocks = run.config.context_frames
     steps = _transitions(trial, transitions)
     before, actions = steps.tokens[:, -1], steps.actions[:, -1:]
     decoded = decoded_predictions(
@@ -121,23 +121,23 @@ def measure_single_steps(trial: Trial, decoders: Mapping[str, DecodeConfig], tra
 
     def happened(after: np.ndarray) -> Happenings:
         counted = np.ones(actions.shape, bool)
-        return happenings(trial.eyes, spec, np.stack([before, after], axis=1), actions, counted, steps.lane)
+        return happenings(trial.classifier, spec, np.stack([before, after], axis=1), actions, counted, steps.env_index)
 
     real = happened(steps.after)
     yield from hallucination(SIMULATOR, real, real, by_step=False)
     for name, tokens in decoded.items():
         yield from hallucination(name, happened(tokens), real, by_step=False)
     yield from accuracy(
-        trial.eyes, spec, before, steps.after, actions[:, 0], steps.creatures, decoded, steps.lane, f"context {blocks}",
+        trial.classifier, spec, before, steps.after, actions[:, 0], steps.creatures, decoded, steps.env_index, f"context {blocks}",
         trial.walkable,
     )  # fmt: skip
 
 
 def _transitions(trial: Trial, count: int) -> Transitions:
     """Steps with as many frames before them as the model takes."""
-    blocks = trial.run.config.blocks
+    blocks = trial.run.config.context_frames
     steps = trial.recording.transitions(count, blocks)
-    if not len(steps.lane):
+    if not len(steps.env_index):
         raise ValueError(f"{trial.run.path}: no episode of its policy lasts the {blocks} steps of the model's context")
     return steps
 

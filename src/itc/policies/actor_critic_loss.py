@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float32, Int
 
 from itc.hl_gauss import VALUES
 from itc.policies.conv_gru import log_probability
-from itc.policies.lstm import Outlook
+from itc.policies.lstm import PolicyOutput
 from itc.settings import Count, Fraction, NotNegative, Positive, Range, Settings
 
 
@@ -24,36 +24,38 @@ class ActorCriticConfig(Settings):
     return_batches: Count = 501  # whose returns tell how large advantages are
     # Part of the returns at either side that does not count for that.
     return_tail: Annotated[float, Range(0, 0.5, without_high=True)] = 0.025
-    mask_after_end: bool = False  # learn nothing from what is dreamed after an end; the authors' agent does
+    mask_after_end: bool = False  # learn nothing from what is imagined after an end; the authors' agent does
     learning_rate: Positive = 0.0002
     weight_decay: NotNegative = 0.01
     max_gradient_norm: Positive = 3.0
 
 
 def actor_critic_loss(
-    outlook: Outlook,
+    output: PolicyOutput,
     actions: Int[Array, "b past"],
     returns: Float32[Array, "b t"],
     scale: Float32[Array, ""],
     entropy_coefficient: float,
     mask: Bool[Array, "b t1"] | None = None,
 ) -> tuple[Float32[Array, ""], dict[str, Float32[Array, ""]]]:
-    """`outlook` has one step more than `returns`: the frame after the last action counts for the entropy only.
+    """`policy output` has one step more than `returns`: the frame after the last action counts for the entropy only.
 
     The action at that frame may be given or left out. `mask` says which steps count; all do without one.
     """
     t = returns.shape[1]
-    frames, given = outlook.logits.shape[1], actions.shape[1]
+    frames, given = output.logits.shape[1], actions.shape[1]
     if frames != t + 1 or given not in (t, t + 1):
-        raise ValueError(f"{t} returns need {t + 1} steps of outlook and {t} or {t + 1} actions, got {frames}, {given}")
+        raise ValueError(
+            f"{t} returns need {t + 1} steps of policy output and {t} or {t + 1} actions, got {frames}, {given}"
+        )
     mask = jnp.ones((len(returns), t + 1), bool) if mask is None else mask
-    before, acted = Outlook(*(leaf[:, :t] for leaf in outlook)), mask[:, :t]
+    before, acted = PolicyOutput(*(leaf[:, :t] for leaf in output)), mask[:, :t]
     returns = lax.stop_gradient(returns)
     value = lax.stop_gradient(before.value)
     advantage = (returns - value) / lax.stop_gradient(scale)
     actor_loss = -_mean(log_probability(before.logits, actions[:, :t]) * advantage, acted)
     critic_loss = _mean(VALUES.loss(before.value_logits, returns), acted)
-    log_probabilities = jax.nn.log_softmax(outlook.logits)
+    log_probabilities = jax.nn.log_softmax(output.logits)
     entropy = _mean(-(jnp.exp(log_probabilities) * log_probabilities).sum(axis=-1), mask)
     loss = actor_loss + critic_loss - entropy_coefficient * entropy
     return loss, {

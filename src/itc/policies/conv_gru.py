@@ -24,20 +24,20 @@ class PolicyConfig(Settings):
     """The paper's sizes, for Craftax."""
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
-    memory: Count = 256  # numbers the recurrent network remembers
+    recurrent_size: Count = 256  # numbers in the recurrent state
     hidden: Count = 2048  # width of the heads
     shared_trunk: bool = False  # actor and critic share everything but their last layer, as on MinAtar
     initial_weights: Literal["published", "unit-gain"] = "published"  # of convolutions and the recurrent network
 
 
-class Judgement(NamedTuple):
+class PolicyOutput(NamedTuple):
     """What the network thinks of a situation."""
 
     logits: Float32[Array, "*b a"]  # of the actions
     value: Float32[Array, "*b"]  # in units of the return normaliser
 
 
-class Choice(NamedTuple):
+class ActionRecord(NamedTuple):
     """What is remembered of a decision, for learning from it later."""
 
     log_probability: Float32[Array, "*b"]
@@ -85,48 +85,48 @@ class ActorCritic(eqx.Module):
         initial = INITIAL_WEIGHTS[config.initial_weights]
         self.encoder = Encoder(keys[0], spec.frame_shape, spec.frame_max, config.encoder, initial)
         self.squeeze_norm = normalise(self.encoder.size)
-        self.squeeze = dense(keys[1], self.encoder.size, config.memory, ROOT_TWO)
-        self.gru = GRU(keys[2], config.memory, config.memory, initial)
-        inputs = self.encoder.size + config.memory
+        self.squeeze = dense(keys[1], self.encoder.size, config.recurrent_size, ROOT_TWO)
+        self.gru = GRU(keys[2], config.recurrent_size, config.recurrent_size, initial)
+        inputs = self.encoder.size + config.recurrent_size
         self.actor_trunk = Trunk(keys[3], inputs, config.hidden)
         self.critic_trunk = None if config.shared_trunk else Trunk(keys[4], inputs, config.hidden)
         self.actor = dense(keys[5], config.hidden, spec.num_actions, SMALL)
         self.critic = dense(keys[6], config.hidden, 1, 1.0)
 
-    def empty_memory(self, b: int) -> Float32[Array, "b m"]:
-        return jnp.zeros((b, self.config.memory))
+    def initial_state(self, b: int) -> Float32[Array, "b m"]:
+        return jnp.zeros((b, self.config.recurrent_size))
 
     def __call__(
-        self, memory: Float32[Array, "b m"], frames: UInt8[Array, "b H W c"], first: Bool[Array, " b"]
-    ) -> tuple[Float32[Array, "b m"], Judgement]:
-        """One step of every lane."""
+        self, recurrent_state: Float32[Array, "b m"], frames: UInt8[Array, "b H W c"], first: Bool[Array, " b"]
+    ) -> tuple[Float32[Array, "b m"], PolicyOutput]:
+        """One step of every environment."""
         seen = self.encoder(frames)
-        memory = self.gru(memory, self._squeezed(seen), first)
-        return memory, self._judge(seen, memory)
+        recurrent_state = self.gru(recurrent_state, self._squeezed(seen), first)
+        return recurrent_state, self._heads(seen, recurrent_state)
 
     def unroll(
-        self, memory: Float32[Array, "b m"], frames: UInt8[Array, "b t H W c"], first: Bool[Array, "b t"]
-    ) -> tuple[Float32[Array, "b m"], Judgement]:
-        """Many steps of every lane: the same, but everything that needs no memory is computed at once."""
+        self, recurrent_state: Float32[Array, "b m"], frames: UInt8[Array, "b t H W c"], first: Bool[Array, "b t"]
+    ) -> tuple[Float32[Array, "b m"], PolicyOutput]:
+        """Many steps of every environment: the same, but everything that needs no memory is computed at once."""
         b, t = first.shape
         seen = self.encoder(frames.reshape(b * t, *frames.shape[2:])).reshape(b, t, -1)
         inputs = (jnp.swapaxes(self._squeezed(seen), 0, 1), first.T)
 
-        def step(memory, now):
-            memory = self.gru(memory, *now)
-            return memory, memory
+        def step(recurrent_state, now):
+            recurrent_state = self.gru(recurrent_state, *now)
+            return recurrent_state, recurrent_state
 
-        memory, memories = lax.scan(step, memory, inputs)
-        return memory, self._judge(seen, jnp.swapaxes(memories, 0, 1))
+        recurrent_state, recurrent_states = lax.scan(step, recurrent_state, inputs)
+        return recurrent_state, self._heads(seen, jnp.swapaxes(recurrent_states, 0, 1))
 
     def _squeezed(self, seen: Float32[Array, "*b z"]) -> Float32[Array, "*b m"]:
         return jax.nn.relu(self.squeeze(self.squeeze_norm(seen)))
 
-    def _judge(self, seen: Float32[Array, "*b z"], memory: Float32[Array, "*b m"]) -> Judgement:
-        known = jnp.concatenate([seen, jax.nn.relu(memory)], axis=-1)
+    def _heads(self, seen: Float32[Array, "*b z"], recurrent_state: Float32[Array, "*b m"]) -> PolicyOutput:
+        known = jnp.concatenate([seen, jax.nn.relu(recurrent_state)], axis=-1)
         for_actor = self.actor_trunk(known)
         for_critic = for_actor if self.critic_trunk is None else self.critic_trunk(known)
-        return Judgement(self.actor(for_actor), self.critic(for_critic)[..., 0])
+        return PolicyOutput(self.actor(for_actor), self.critic(for_critic)[..., 0])
 
 
 def log_probability(logits: Float32[Array, "*b a"], actions: Int[Array, "*b"]) -> Float32[Array, "*b"]:
@@ -138,12 +138,16 @@ class SamplingPolicy(eqx.Module):
 
     network: ActorCritic
 
-    def empty_memory(self, b: int) -> Float32[Array, "b m"]:
-        return self.network.empty_memory(b)
+    def initial_state(self, b: int) -> Float32[Array, "b m"]:
+        return self.network.initial_state(b)
 
     def __call__(
-        self, memory: Float32[Array, "b m"], frame: UInt8[Array, "b H W c"], first: Bool[Array, " b"], key: Array
-    ) -> tuple[Float32[Array, "b m"], Int[Array, " b"], Choice]:
-        memory, judgement = self.network(memory, frame, first)
-        action = random.categorical(key, judgement.logits).astype(jnp.int32)
-        return memory, action, Choice(log_probability(judgement.logits, action), judgement.value, first)
+        self,
+        recurrent_state: Float32[Array, "b m"],
+        frame: UInt8[Array, "b H W c"],
+        first: Bool[Array, " b"],
+        key: Array,
+    ) -> tuple[Float32[Array, "b m"], Int[Array, " b"], ActionRecord]:
+        recurrent_state, output = self.network(recurrent_state, frame, first)
+        action = random.categorical(key, output.logits).astype(jnp.int32)
+        return recurrent_state, action, ActionRecord(log_probability(output.logits, action), output.value, first)

@@ -78,19 +78,19 @@ class GRU(eqx.Module):
     """A gated recurrent unit that forgets everything where an episode starts."""
 
     from_input: Linear
-    from_memory: Float32[Array, "m gates"]  # without a bias: that of the input serves both
+    from_recurrent: Float32[Array, "m gates"]  # without a bias: that of the input serves both
 
     def __init__(self, key: Array, inputs: int, size: int, initial: InitialWeights = INITIAL_WEIGHTS["published"]):
-        input_key, memory_key = random.split(key)
+        input_key, recurrent_key = random.split(key)
         self.from_input = Linear(initial.gru_input(input_key, (inputs, 3 * size), jnp.float32))
-        self.from_memory = initial.gru_memory(memory_key, (size, 3 * size), jnp.float32)
+        self.from_recurrent = initial.gru_memory(recurrent_key, (size, 3 * size), jnp.float32)
 
     def __call__(
-        self, memory: Float32[Array, "b m"], x: Float32[Array, "b i"], first: Bool[Array, " b"]
+        self, recurrent_state: Float32[Array, "b m"], x: Float32[Array, "b i"], first: Bool[Array, " b"]
     ) -> Float32[Array, "b m"]:
-        memory = jnp.where(first[:, None], 0.0, memory)
+        recurrent_state = jnp.where(first[:, None], 0.0, recurrent_state)
         reset_x, update_x, new_x = jnp.split(self.from_input(x), 3, axis=-1)
-        reset_m, update_m, new_m = jnp.split(times(memory, self.from_memory), 3, axis=-1)
+        reset_m, update_m, new_m = jnp.split(times(recurrent_state, self.from_recurrent), 3, axis=-1)
         update = jax.nn.sigmoid(update_x + update_m)
         new = jnp.tanh(new_x + jax.nn.sigmoid(reset_x + reset_m) * new_m)
-        return (1 - update) * new + update * memory
+        return (1 - update) * new + update * recurrent_state

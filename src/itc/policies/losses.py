@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float32, Int
 
-from itc.policies.conv_gru import Judgement, log_probability
+from itc.policies.conv_gru import PolicyOutput, log_probability
 from itc.settings import Count, Fraction, NotNegative, Positive, Settings
 
 
@@ -20,17 +20,17 @@ class PPOConfig(Settings):
     clip: Positive = 0.2
     value_coefficient: NotNegative = 2.0
     entropy_coefficient: NotNegative = 0.01
-    imagined_entropy_coefficient: NotNegative = 0.01  # the same, in dreams
+    imagined_entropy_coefficient: NotNegative = 0.01  # the same, in imagination
     target_decay: Fraction = 0.95  # of the moving averages of returns
     learning_rate: Positive = 0.00045
     max_gradient_norm: Positive = 0.5
     adam_epsilon: Positive = 1e-5
-    epochs: Count = 4  # on real play; dreams are used once
-    minibatches: Count = 8  # of whole lanes, on real play
+    epochs: Count = 4  # on real play; imagined rollouts are used once
+    minibatches: Count = 8  # of whole environments, on real play
 
 
 def ppo_loss(
-    judgement: Judgement,
+    output: PolicyOutput,
     actions: Int[Array, "b t"],
     old_log_probability: Float32[Array, "b t"],
     advantage: Float32[Array, "b t"],
@@ -39,12 +39,12 @@ def ppo_loss(
     entropy_coefficient: float,
 ) -> tuple[Float32[Array, ""], dict[str, Float32[Array, ""]]]:
     """Improve the policy, but not beyond the clip; fit the value; stay curious. Targets are standardised returns."""
-    log_ratio = log_probability(judgement.logits, actions) - old_log_probability
+    log_ratio = log_probability(output.logits, actions) - old_log_probability
     ratio = jnp.exp(log_ratio)
     clipped = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
     policy_loss = -jnp.minimum(ratio * advantage, clipped * advantage).mean()
-    value_loss = jnp.square(judgement.value - target).mean()
-    log_probabilities = jax.nn.log_softmax(judgement.logits)
+    value_loss = jnp.square(output.value - target).mean()
+    log_probabilities = jax.nn.log_softmax(output.logits)
     entropy = -(jnp.exp(log_probabilities) * log_probabilities).sum(axis=-1).mean()
     loss = policy_loss + config.value_coefficient * value_loss - entropy_coefficient * entropy
     return loss, {

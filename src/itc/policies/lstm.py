@@ -22,14 +22,14 @@ class LSTMPolicyConfig(Settings):
     hidden: Count = 512  # numbers in each half of the memory, and in what it is fed
 
 
-class Memory(NamedTuple):
+class LSTMState(NamedTuple):
     """What an LSTM remembers."""
 
     hidden: Float32[Array, "b m"]  # what it shows
     cell: Float32[Array, "b m"]  # what it keeps
 
 
-class Outlook(NamedTuple):
+class PolicyOutput(NamedTuple):
     """What the network thinks of a situation."""
 
     logits: Float32[Array, "*b a"]  # of the actions
@@ -53,14 +53,14 @@ class LSTM(eqx.Module):
         self.from_input = uniform_linear(input_key, size, 4 * size)
         self.from_hidden = uniform_linear(hidden_key, size, 4 * size)
 
-    def __call__(self, memory: Memory, x: Float32[Array, "b m"]) -> Memory:
-        return self.step(memory, self.from_input(x))
+    def __call__(self, recurrent_state: LSTMState, x: Float32[Array, "b m"]) -> LSTMState:
+        return self.step(recurrent_state, self.from_input(x))
 
-    def step(self, memory: Memory, pushed: Float32[Array, "b m4"]) -> Memory:
+    def step(self, recurrent_state: LSTMState, pushed: Float32[Array, "b m4"]) -> LSTMState:
         """The same, given what the input pushes the gates by: that needs no memory, so it can be computed before."""
-        write, keep, new, show = jnp.split(pushed + self.from_hidden(memory.hidden), 4, axis=-1)
-        cell = jax.nn.sigmoid(keep) * memory.cell + jax.nn.sigmoid(write) * jnp.tanh(new)
-        return Memory(jax.nn.sigmoid(show) * jnp.tanh(cell), cell)
+        write, keep, new, show = jnp.split(pushed + self.from_hidden(recurrent_state.hidden), 4, axis=-1)
+        cell = jax.nn.sigmoid(keep) * recurrent_state.cell + jax.nn.sigmoid(write) * jnp.tanh(new)
+        return LSTMState(jax.nn.sigmoid(show) * jnp.tanh(cell), cell)
 
 
 class LSTMActorCritic(eqx.Module):
@@ -99,19 +99,21 @@ class LSTMActorCritic(eqx.Module):
         # At first returns near zero are thought the likeliest.
         self.critic = Linear(uniform_linear(keys[6], hidden, VALUES.bins).weight, value_bias())
 
-    def empty_memory(self, b: int) -> Memory:
-        return Memory(*(jnp.zeros((b, self.config.hidden)) for _ in Memory._fields))
+    def initial_state(self, b: int) -> LSTMState:
+        return LSTMState(*(jnp.zeros((b, self.config.hidden)) for _ in LSTMState._fields))
 
-    def observe(self, memory: Memory, codes: Float32[Array, "b n e"]) -> tuple[Memory, Outlook]:
+    def observe(self, recurrent_state: LSTMState, codes: Float32[Array, "b n e"]) -> tuple[LSTMState, PolicyOutput]:
         """See a frame, and judge it."""
-        memory = self.lstm(memory, self._features(codes))
-        return memory, self._judge(memory.hidden)
+        recurrent_state = self.lstm(recurrent_state, self._features(codes))
+        return recurrent_state, self._heads(recurrent_state.hidden)
 
-    def act(self, memory: Memory, actions: Int[Array, " b"]) -> Memory:
+    def act(self, recurrent_state: LSTMState, actions: Int[Array, " b"]) -> LSTMState:
         """Remember what was done."""
-        return self.lstm(memory, self.action_embedding[actions])
+        return self.lstm(recurrent_state, self.action_embedding[actions])
 
-    def watch(self, memory: Memory, codes: Float32[Array, "b t n e"], mask: Bool[Array, "b t"]) -> Memory:
+    def watch(
+        self, recurrent_state: LSTMState, codes: Float32[Array, "b t n e"], mask: Bool[Array, "b t"]
+    ) -> LSTMState:
         """Look at what went before, without being told what was done; frames outside the mask are not there.
 
         The authors' agent warms up like this, so a memory of watching differs from one of playing. Nothing is learned
@@ -119,33 +121,35 @@ class LSTMActorCritic(eqx.Module):
         """
         pushed = self.lstm.from_input(self._all_features(codes))
 
-        def step(memory: Memory, now):
+        def step(recurrent_state: LSTMState, now):
             pushed, there = now
-            after = self.lstm.step(memory, pushed)
-            return jax.tree.map(lambda new, old: jnp.where(there[:, None], new, old), after, memory), None
+            after = self.lstm.step(recurrent_state, pushed)
+            return jax.tree.map(lambda new, old: jnp.where(there[:, None], new, old), after, recurrent_state), None
 
-        memory, _ = lax.scan(step, memory, (jnp.swapaxes(pushed, 0, 1), mask.T))
-        return lax.stop_gradient(memory)
+        recurrent_state, _ = lax.scan(step, recurrent_state, (jnp.swapaxes(pushed, 0, 1), mask.T))
+        return lax.stop_gradient(recurrent_state)
 
-    def unroll(self, memory: Memory, codes: Float32[Array, "b t n e"], actions: Int[Array, "b past"]) -> Outlook:
+    def unroll(
+        self, recurrent_state: LSTMState, codes: Float32[Array, "b t n e"], actions: Int[Array, "b past"]
+    ) -> PolicyOutput:
         """Judge all frames of a game: observe, act, observe, … with everything that needs no memory computed at once.
 
-        What was done at the last frame changes none of these judgements: it may be given or left out.
+        What was done at the last frame changes none of these policy outputs: it may be given or left out.
         """
         t = codes.shape[1]
         if actions.shape[1] not in (t - 1, t):
             raise ValueError(f"actions must be {t - 1} or {t} for {t} frames, got {actions.shape[1]}")
         seen = jnp.swapaxes(self.lstm.from_input(self._all_features(codes)), 0, 1)
         done = self.lstm.from_input(self.action_embedding)[actions[:, : t - 1].T]
-        memory = self.lstm.step(memory, seen[0])
+        recurrent_state = self.lstm.step(recurrent_state, seen[0])
 
-        def step(memory: Memory, now):
+        def step(recurrent_state: LSTMState, now):
             done, seen = now
-            memory = self.lstm.step(self.lstm.step(memory, done), seen)
-            return memory, memory.hidden
+            recurrent_state = self.lstm.step(self.lstm.step(recurrent_state, done), seen)
+            return recurrent_state, recurrent_state.hidden
 
-        _, later = lax.scan(step, memory, (done, seen[1:]))
-        return self._judge(jnp.swapaxes(jnp.concatenate([memory.hidden[None], later]), 0, 1))
+        _, later = lax.scan(step, recurrent_state, (done, seen[1:]))
+        return self._heads(jnp.swapaxes(jnp.concatenate([recurrent_state.hidden[None], later]), 0, 1))
 
     def _features(self, codes: Float32[Array, "b n e"]) -> Float32[Array, "b m"]:
         x = codes.reshape(len(codes), *self.grid, -1)
@@ -158,10 +162,10 @@ class LSTMActorCritic(eqx.Module):
         b, t = codes.shape[:2]
         return self._features(codes.reshape(b * t, *codes.shape[2:])).reshape(b, t, -1)
 
-    def _judge(self, hidden: Float32[Array, "*b m"]) -> Outlook:
-        return Outlook(self.actor(hidden), self.critic(hidden))
+    def _heads(self, hidden: Float32[Array, "*b m"]) -> PolicyOutput:
+        return PolicyOutput(self.actor(hidden), self.critic(hidden))
 
 
-def forget(memory: Memory, where: Bool[Array, " b"]) -> Memory:
+def forget(recurrent_state: LSTMState, where: Bool[Array, " b"]) -> LSTMState:
     """Empty memories, where an episode starts."""
-    return jax.tree.map(lambda leaf: jnp.where(where[:, None], 0.0, leaf), memory)
+    return jax.tree.map(lambda leaf: jnp.where(where[:, None], 0.0, leaf), recurrent_state)

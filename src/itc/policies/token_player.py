@@ -1,4 +1,4 @@
-"""Playing with the LSTM: policies for `itc.envs.rollout`, which see tokens in dreams and frames in the game.
+"""Playing with the LSTM: policies for `itc.envs.rollout`, which see tokens in imagination and frames in the game.
 
 Both are pytrees, so that they can be handed to compiled functions. Their state is a memory.
 """
@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from jax import Array, random
 from jaxtyping import Bool, Float32, Int, Int32, UInt8
 
-from itc.policies.lstm import LSTMActorCritic, Memory, forget
+from itc.policies.lstm import LSTMActorCritic, LSTMState, forget
 
 
-class Decision(NamedTuple):
+class ActionRecord(NamedTuple):
     """What is remembered of a decision, for learning from it later."""
 
     chosen: Int32[Array, "*b"]  # the action the network sampled, which is what its memory holds
@@ -28,7 +28,7 @@ class TokenPolicy(eqx.Module):
     codebook: Float32[Array, "k e"]
     temperature: float = eqx.field(static=True, default=1.0)  # towards 0: always the likeliest action
     epsilon: float = eqx.field(static=True, default=0.0)  # how often any action is played instead
-    # Whether a first frame empties the memory. Not in dreams that go on after an end, as the authors' do: there the
+    # Whether a first frame empties the memory. Not in imagination that go on after an end, as the authors' do: there the
     # memory must be what `LSTMActorCritic.unroll` will make of it, which knows of no ends.
     forgets: bool = eqx.field(static=True, default=True)
 
@@ -38,21 +38,21 @@ class TokenPolicy(eqx.Module):
         if not 0 <= self.epsilon <= 1:
             raise ValueError(f"epsilon must be in [0, 1], got {self.epsilon}")
 
-    def empty_memory(self, b: int) -> Memory:
-        return self.network.empty_memory(b)
+    def initial_state(self, b: int) -> LSTMState:
+        return self.network.initial_state(b)
 
     def __call__(
-        self, memory: Memory, tokens: Int[Array, "b n"], first: Bool[Array, " b"], key: Array
-    ) -> tuple[Memory, Int32[Array, " b"], Decision]:
-        choice_key, whether_key, which_key = random.split(key, 3)
-        memory = forget(memory, first) if self.forgets else memory
-        memory, outlook = self.network.observe(memory, self.codebook[tokens])
-        chosen = random.categorical(choice_key, outlook.logits / self.temperature).astype(jnp.int32)
+        self, recurrent_state: LSTMState, tokens: Int[Array, "b n"], first: Bool[Array, " b"], key: Array
+    ) -> tuple[LSTMState, Int32[Array, " b"], ActionRecord]:
+        action_key, whether_key, which_key = random.split(key, 3)
+        recurrent_state = forget(recurrent_state, first) if self.forgets else recurrent_state
+        recurrent_state, output = self.network.observe(recurrent_state, self.codebook[tokens])
+        chosen = random.categorical(action_key, output.logits / self.temperature).astype(jnp.int32)
         # The memory is told what was chosen even where something else is played: so does the authors' agent.
-        memory = self.network.act(memory, chosen)
-        other = random.randint(which_key, chosen.shape, 0, outlook.logits.shape[-1])
+        recurrent_state = self.network.act(recurrent_state, chosen)
+        other = random.randint(which_key, chosen.shape, 0, output.logits.shape[-1])
         played = jnp.where(random.bernoulli(whether_key, self.epsilon, chosen.shape), other, chosen)
-        return memory, played, Decision(chosen, outlook.value, first)
+        return recurrent_state, played, ActionRecord(chosen, output.value, first)
 
 
 @runtime_checkable
@@ -68,10 +68,10 @@ class FramePolicy(eqx.Module):
     tokenizer: Encodes
     policy: TokenPolicy
 
-    def empty_memory(self, b: int) -> Memory:
-        return self.policy.empty_memory(b)
+    def initial_state(self, b: int) -> LSTMState:
+        return self.policy.initial_state(b)
 
     def __call__(
-        self, memory: Memory, frames: UInt8[Array, "b H W c"], first: Bool[Array, " b"], key: Array
-    ) -> tuple[Memory, Int32[Array, " b"], Decision]:
-        return self.policy(memory, self.tokenizer.encode(frames), first, key)
+        self, recurrent_state: LSTMState, frames: UInt8[Array, "b H W c"], first: Bool[Array, " b"], key: Array
+    ) -> tuple[LSTMState, Int32[Array, " b"], ActionRecord]:
+        return self.policy(recurrent_state, self.tokenizer.encode(frames), first, key)

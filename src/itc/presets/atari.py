@@ -72,7 +72,7 @@ QUICK = replace(
     world_model_learning=WorldModelLearning(updates=250, sequences=8, after=8, learning_rate=3e-3),
     policy=LSTMPolicyConfig(channels=(32, 16), hidden=128),
     actor_critic=ActorCriticConfig(return_batches=50),
-    imagine=ImagineConfig(updates=20, lanes=16, after=10),
+    imagine=ImagineConfig(updates=20, num_envs=16, after=10),
     evaluate=EvaluateConfig(every=12, episodes=1),
 )
 

@@ -1,6 +1,6 @@
 """Craftax: `itc train craftax/itc-paper --seed 0`; five seeds in the paper.
 
-The paper's tables imply 300 dreams per iteration, the authors' runs used 150; here 300. Published: return in percent of
+The paper's tables imply 300 imagined rollouts per iteration, the authors' runs used 150; here 300. Published: return in percent of
 226 over the last 50,000 of 1M interactions / score in percent.
 """
 
@@ -20,15 +20,15 @@ ITC_PAPER = PatchConfig(
     env="craftax",
     decoder="paper",
     accumulate=2,
-    collect=CollectConfig(lanes=16, replay_frames=48_000),
+    collect=CollectConfig(num_envs=16, replay_frames=48_000),
     # 16 sequences in 3 minibatches: 5 each, and one is left out.
     world_model_learning=WorldModelLearning(sequences=5),
     policy=PolicyConfig(EncoderConfig(resize=(63, 63))),
-    imagine=ImagineConfig(lanes=16),
+    imagine=ImagineConfig(num_envs=16),
 )
 ROPE3D = replace(ITC_PAPER, decoder="sample")
 DEDIEU_TUNED = replace(ROPE3D, world_model=WorldModelConfig(rotary="1d", absolute=False))
-DEDIEU = replace(DEDIEU_TUNED, imagine=ImagineConfig(updates=150, lanes=16, warm_up=200_000))
+DEDIEU = replace(DEDIEU_TUNED, imagine=ImagineConfig(updates=150, num_envs=16, warm_up=200_000))
 
 # The small agent of Craftax-classic; frames are six times as large, so fewer are remembered.
 QUICK = replace(

@@ -15,7 +15,7 @@ from itc.world_models.gpt import WorldModelConfig
 
 GPU = "one GPU, 48 h on an RTX 3090"
 
-# Policy gradients are summed up over six groups of lanes, which changes nothing but the memory needed.
+# Policy gradients are summed up over six groups of environments, which changes nothing but the memory needed.
 ITC_PAPER = PatchConfig(env="craftax-classic", decoder="paper", accumulate=6)
 ROPE3D = replace(ITC_PAPER, decoder="sample")
 DEDIEU_TUNED = replace(ROPE3D, world_model=WorldModelConfig(rotary="1d", absolute=False))
@@ -27,17 +27,17 @@ QUICK = replace(
     ITC_PAPER,
     interactions=73_728,
     accumulate=1,
-    collect=CollectConfig(lanes=16, steps=96, replay_frames=64_000),
+    collect=CollectConfig(num_envs=16, steps=96, replay_frames=64_000),
     tokenizer=TokenizerLearning(codes=1024, updates=5),
     world_model=WorldModelConfig(
-        codes=1024, blocks=8, layers=2, heads=4, embedding=64, hidden=128, dropout=0.0, weight_scale=0.125
+        codes=1024, context_frames=8, layers=2, heads=4, embedding=64, hidden=128, dropout=0.0, weight_scale=0.125
     ),
     world_model_learning=WorldModelLearning(updates=50, minibatches=1, sequences=4, learning_rate=2e-3),
-    policy=PolicyConfig(EncoderConfig((16, 32, 32)), memory=64, hidden=128, initial_weights="unit-gain"),
-    imagine=ImagineConfig(updates=25, lanes=16, steps=8, warm_up=3_000),
+    policy=PolicyConfig(EncoderConfig((16, 32, 32)), recurrent_size=64, hidden=128, initial_weights="unit-gain"),
+    imagine=ImagineConfig(updates=25, num_envs=16, steps=8, warm_up=3_000),
 )
 
-# No dreams: a policy that learns from play, and meanwhile a world model of that play, with the paper's context, to
+# No imagination: a policy that learns from play, and meanwhile a world model of that play, with the paper's context, to
 # measure decoders on. Small minibatches, as in the other quick presets: the number of updates counts. The policy is
 # smaller still: its convolutions would take most of the time.
 WORLD_MODEL = replace(
@@ -47,7 +47,7 @@ WORLD_MODEL = replace(
     tokenizer=TokenizerLearning(updates=5),
     world_model=WorldModelConfig(layers=2, heads=4, embedding=64, hidden=256, dropout=0.0, weight_scale=0.125),
     world_model_learning=WorldModelLearning(updates=300, minibatches=1, sequences=2, learning_rate=2e-3),
-    policy=PolicyConfig(EncoderConfig((8, 16, 16)), memory=64, hidden=128, initial_weights="unit-gain"),
+    policy=PolicyConfig(EncoderConfig((8, 16, 16)), recurrent_size=64, hidden=128, initial_weights="unit-gain"),
     imagine=ImagineConfig(updates=0),
 )
 

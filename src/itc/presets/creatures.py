@@ -14,12 +14,12 @@ QUICK = replace(
     env="creatures",
     decoder="conserving",
     interactions=73_728,
-    collect=CollectConfig(lanes=16, steps=96, replay_frames=32_000),
-    world_model=replace(MINATAR_QUICK.world_model, blocks=8),
+    collect=CollectConfig(num_envs=16, steps=96, replay_frames=32_000),
+    world_model=replace(MINATAR_QUICK.world_model, context_frames=8),
     # Small minibatches, many of them: within minutes the number of updates counts.
     world_model_learning=WorldModelLearning(updates=200, minibatches=1, sequences=4, learning_rate=2e-3),
-    policy=PolicyConfig(EncoderConfig((16, 16, 32)), memory=64, hidden=128, initial_weights="unit-gain"),
-    imagine=ImagineConfig(updates=25, lanes=16, steps=8, warm_up=3_000),
+    policy=PolicyConfig(EncoderConfig((16, 16, 32)), recurrent_size=64, hidden=128, initial_weights="unit-gain"),
+    imagine=ImagineConfig(updates=25, num_envs=16, steps=8, warm_up=3_000),
 )
 
 PRESETS = {"creatures/quick": Preset(QUICK, "a world whose truth is known", "two CPU cores, minutes")}

@@ -32,8 +32,8 @@ ITC_PAPER = PatchConfig(
 ROPE3D = replace(ITC_PAPER, decoder="sample")
 DEDIEU = replace(ROPE3D, world_model=WorldModelConfig(rotary="1d", absolute=False))
 
-# Small networks, short dreams, and dreams from the third iteration on: minutes on two cores. The target normaliser
-# forgets slowly: at the paper's 0.925 it swings between the returns of real and of dreamed play in every iteration.
+# Small networks, short imagined rollouts, and imagined rollouts from the third iteration on: minutes on two cores. The target normaliser
+# forgets slowly: at the paper's 0.925 it swings between the returns of real and of imagined play in every iteration.
 # The policy does not start from the published weights: convolutions and gates of unit gain, with which everything
 # measured with the quick presets was made.
 QUICK = replace(
@@ -42,14 +42,14 @@ QUICK = replace(
     collect=CollectConfig(replay_frames=46_080),
     tokenizer=TokenizerLearning(codes=1024, updates=5),
     world_model=WorldModelConfig(
-        codes=1024, blocks=10, layers=2, heads=4, embedding=64, hidden=128, dropout=0.0, weight_scale=0.125
+        codes=1024, context_frames=10, layers=2, heads=4, embedding=64, hidden=128, dropout=0.0, weight_scale=0.125
     ),
     world_model_learning=WorldModelLearning(
         updates=600, minibatches=1, sequences=8, learning_rate=2e-3, reward_coefficient=10.0, done_coefficient=10.0
     ),
     policy=PolicyConfig(
         EncoderConfig((16, 16, 32), normalise="picture", activation="swish"),
-        memory=64,
+        recurrent_size=64,
         hidden=128,
         shared_trunk=True,
         initial_weights="unit-gain",
@@ -57,12 +57,12 @@ QUICK = replace(
     ppo=replace(ITC_PAPER.ppo, target_decay=0.99),
     imagine=ImagineConfig(updates=80, steps=10, warm_up=9_300),
 )
-# No dreams: a policy that learns from play, and meanwhile a model of that play, with the paper's context.
+# No imagination: a policy that learns from play, and meanwhile a model of that play, with the paper's context.
 WORLD_MODEL = replace(
     QUICK,
     interactions=110_592,
     collect=CollectConfig(replay_frames=110_592),
-    world_model=replace(QUICK.world_model, blocks=20),
+    world_model=replace(QUICK.world_model, context_frames=20),
     world_model_learning=replace(QUICK.world_model_learning, updates=300, sequences=4),
     imagine=ImagineConfig(updates=0),
 )

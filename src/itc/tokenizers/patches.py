@@ -120,7 +120,7 @@ def update(codebook: Codebook, frames: UInt8[Array, "b H W c"], config: PatchTok
     before, those added by earlier turns, and those added earlier in this turn. The first two are compared in
     one matrix product. What remains is visited in order: the first remaining patch is far from all codes, so the scan
     would add it, and it drops from the rest exactly those that the scan would find near it. Repetitions of a patch can
-    be left out: after its first visit it is near a code for ever, and a full codebook stays full.
+    be left out: after its first visit it is near a code always, and a full codebook stays full.
     """
     if codebook.patches.shape != (config.codes, *config.patch):
         raise ValueError(f"codebook has patches {codebook.patches.shape}, config says {(config.codes, *config.patch)}")

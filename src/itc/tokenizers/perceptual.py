@@ -1,6 +1,6 @@
 """How different two pictures look: LPIPS, the distance between what a network trained on photographs sees in them.
 
-The network is VGG16; how much each of its channels counts was fitted to people's judgements. Both come from files that
+The network is VGG16; how much each of its channels counts was fitted to people's policy outputs. Both come from files that
 others publish, and nothing here is trained.
 """
 

@@ -14,7 +14,7 @@ from itc.envs.base import Environment
 from itc.envs.rollout import Player
 from itc.replay import Replay
 from itc.train.collect import Tally
-from itc.train.imagine import DreamWorld
+from itc.train.imagine import ModelEnv
 from itc.types import Rollout
 
 Metrics = dict[str, Float32[Array, ""]]
@@ -80,11 +80,11 @@ class Agent(ABC):
         """What the codes in use look like."""
 
     @abstractmethod
-    def world(self, state: Any, env: Environment, config: Any, decoder: DecodeConfig) -> DreamWorld:
+    def world(self, state: Any, env: Environment, config: Any, decoder: DecodeConfig) -> ModelEnv:
         """The learned world, playable like an environment."""
 
     @abstractmethod
-    def dream(self, state: Any, world: Any, config: Any, key: Array, lanes: int, steps: int) -> Rollout:
+    def imagine(self, state: Any, world: Any, config: Any, key: Array, num_envs: int, steps: int) -> Rollout:
         """The policy at play in the learned world, from moments out of the replay memory."""
 
 

@@ -15,16 +15,16 @@ from itc.types import AnyArray, EnvSpec, Rollout
 class Tally(NamedTuple):
     """Episodes so far. Recent ones are kept in a ring, one place per iteration."""
 
-    lane_return: Float32[Array, " b"]  # of the episodes under way
+    running_return: Float32[Array, " b"]  # of the episodes under way
     episodes: Int32[Array, ""]
     achieved: Int32[Array, " a"]  # in how many episodes each achievement was unlocked
     recent_returns: Float32[Array, " r"]  # their sum, by iteration
     recent_episodes: Int32[Array, " r"]
 
 
-def new_tally(spec: EnvSpec, lanes: int, recent: int) -> Tally:
+def new_tally(spec: EnvSpec, num_envs: int, recent: int) -> Tally:
     return Tally(
-        lane_return=jnp.zeros(lanes),
+        running_return=jnp.zeros(num_envs),
         episodes=jnp.zeros((), jnp.int32),
         achieved=jnp.zeros(len(spec.achievements), jnp.int32),
         recent_returns=jnp.zeros(recent),
@@ -68,12 +68,12 @@ def count(tally: Tally, seen: Rollout, iteration: Int32[Array, ""]) -> Tally:
         running = running + reward
         return jnp.where(end, 0.0, running), jnp.where(end, running, 0.0)
 
-    lane_return, finished = lax.scan(step, tally.lane_return, (rewards.T, ends.T))
+    running_return, finished = lax.scan(step, tally.running_return, (rewards.T, ends.T))
     episodes = ends.sum(dtype=jnp.int32)
     achieved = (seen.outcome.achievements & ends[..., None]).sum(axis=(0, 1), dtype=jnp.int32)
     place = iteration % len(tally.recent_returns)
     return Tally(
-        lane_return=lane_return,
+        running_return=running_return,
         episodes=tally.episodes + episodes,
         achieved=tally.achieved + achieved,
         recent_returns=tally.recent_returns.at[place].set(finished.sum()),

@@ -21,7 +21,7 @@ class TrainConfig(Settings, ABC):
     wildcard_cost: NotNegative | None = None
     sinkhorn_epsilon: Positive | None = None  # matters to decoders that are solved by Sinkhorn
     sinkhorn_iterations: Count | None = None
-    learn_policy: bool = True  # off: play as at the start for ever, and learn the world model only
+    learn_policy: bool = True  # off: play as at the start always, and learn the world model only
 
     agent: ClassVar[str]  # its name
     extendable: ClassVar[str]  # the setting that may grow when a run goes on
@@ -63,18 +63,18 @@ class TrainConfig(Settings, ABC):
 
     @property
     @abstractmethod
-    def blocks(self) -> int:
+    def context_frames(self) -> int:
         """Of a frame and an action each: how many the world model learns from at a time."""
 
     @property
     @abstractmethod
-    def dream_steps(self) -> int:
-        """How long a dream is."""
+    def imagination_steps(self) -> int:
+        """How long an imagined rollout is."""
 
     @property
     @abstractmethod
-    def dreams_after(self) -> int | None:
-        """Real interactions before the first dream; None if there is none."""
+    def imagination_after(self) -> int | None:
+        """Real interactions before the first imagined rollout; None if there is none."""
 
 
 def divides(name: str, parts: int, whole_name: str, whole: int) -> None:

@@ -1,4 +1,4 @@
-"""The dream: a world model that is played like an environment."""
+"""The imagined rollout: a world model that is played like an environment."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from itc.envs.rollout import Play, Policy, rollout
 from itc.types import AnyArray, EnvSpec, Rollout
 
 
-class DreamStep(NamedTuple):
-    """What an action led to. Dreams end only by the model's word; there is no clock."""
+class ImaginedStep(NamedTuple):
+    """What an action led to. Imagined rollouts end only by the model's word; there is no clock."""
 
     frame: AnyArray  # what the policy sees next: a frame, or its tokens where the policy reads those
     reward: Float32[Array, " b"]
@@ -26,7 +26,7 @@ class DreamStep(NamedTuple):
     source: Int32[Array, "b n"]  # the cell each token was copied from, −1 where generated
 
 
-class DreamWorld(eqx.Module):
+class ModelEnv(eqx.Module):
     """A learned world that can be played. A pytree, so that it can be handed to compiled functions."""
 
     spec: eqx.AbstractVar[EnvSpec]
@@ -48,11 +48,11 @@ class DreamWorld(eqx.Module):
         """The frames of tokens."""
 
     @abstractmethod
-    def fall_asleep(self, key: Array, tokens: Int[Array, "b context n"], actions: Int[Array, "b past"]) -> Any:
-        """The state of a dream that goes on from the last of the given frames."""
+    def start_from_tokens(self, key: Array, tokens: Int[Array, "b context n"], actions: Int[Array, "b past"]) -> Any:
+        """The state of an imagined rollout that goes on from the last of the given frames."""
 
     @abstractmethod
-    def step(self, state: Any, action: Int[Array, " b"]) -> tuple[Any, DreamStep]:
+    def step(self, state: Any, action: Int[Array, " b"]) -> tuple[Any, ImaginedStep]:
         """Predict, decode, show."""
 
     def read_pieces(self, frames: UInt8[Array, "b t H W c"]) -> Int32[Array, "b t n"]:
@@ -79,12 +79,12 @@ class DreamWorld(eqx.Module):
         self, key: Array, frames: UInt8[Array, "b context H W c"], actions: Int[Array, "b past"]
     ) -> tuple[Any, AnyArray]:
         """Fall asleep at the last of the given real frames, remembering the ones before and the actions between: the
-        dream's state, and what the policy sees first."""
+        imagined rollout's state, and what the policy sees first."""
         context = frames.shape[1]
         if actions.shape[1] != context - 1:
             raise ValueError(f"actions must be one fewer than the {context} frames, got {actions.shape[1]}")
         tokens = self.read_pieces(frames)
-        return self.fall_asleep(key, tokens, actions), (tokens if self.shows_tokens else frames)[:, -1]
+        return self.start_from_tokens(key, tokens, actions), (tokens if self.shows_tokens else frames)[:, -1]
 
 
 def remember(
@@ -98,17 +98,17 @@ def remember(
     return lax.scan(lambda memory, block: (take_in(memory, *block), None), memory, past)[0]
 
 
-def dream_metrics(dream: Rollout) -> dict[str, Float32[Array, ""]]:
-    """What is worth knowing of every dream that somebody learns from."""
+def imagination_metrics(imagined: Rollout) -> dict[str, Float32[Array, ""]]:
+    """What is worth knowing of every imagined rollout that somebody learns from."""
     return {
-        "reward": dream.outcome.reward.mean(),
-        "ends": dream.outcome.terminated.mean(dtype=jnp.float32),
-        "copied": (dream.outcome.source >= 0).mean(dtype=jnp.float32),
+        "reward": imagined.outcome.reward.mean(),
+        "ends": imagined.outcome.terminated.mean(dtype=jnp.float32),
+        "copied": (imagined.outcome.source >= 0).mean(dtype=jnp.float32),
     }
 
 
 def imagine(
-    world: DreamWorld,
+    world: ModelEnv,
     key: Array,
     frames: UInt8[Array, "b context H W c"],
     past_actions: Int[Array, "b past"],
@@ -117,11 +117,11 @@ def imagine(
     steps: int,
     first: Bool[Array, " b"] | None = None,
 ) -> tuple[Play, Rollout]:
-    """Dream on from real frames for a number of steps; `first` says whether the last of them begins an episode."""
+    """Imagined rollout on from real frames for a number of steps; `first` says whether the last of them begins an episode."""
     room = world.room - past_actions.shape[1]
     if not 1 <= steps <= room:
         raise ValueError(f"steps must be in 1..{room}, what the model's context leaves room for, got {steps}")
-    dream_key, play_key = random.split(key)
-    state, frame = world.start(dream_key, frames, past_actions)
+    imagination_key, play_key = random.split(key)
+    state, frame = world.start(imagination_key, frames, past_actions)
     first = jnp.ones(len(frame), bool) if first is None else first
     return rollout(world, Play(state, frame, first, policy_state), policy, play_key, steps)

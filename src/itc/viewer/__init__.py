@@ -1,1 +1,1 @@
-"""Pictures of frames, dreams and where their tokens came from."""
+"""Pictures of frames, imagined rollouts and where their tokens came from."""

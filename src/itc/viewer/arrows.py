@@ -12,7 +12,7 @@ GROUND, LINE, BEFORE, COPIED, NEW = "#f4f1ea", "#ddd8cc", "#b5ae9f", "#2b6cb0", 
 class Panel(NamedTuple):
     title: str
     tokens: Int[np.ndarray, " n"]
-    source: Int[np.ndarray, " n"] | None  # None: correspondence unknown, as in the world itself
+    source: Int[np.ndarray, " n"] | None  # None: correspondence unknown, as in the simulator
 
 
 def draw_arrows(

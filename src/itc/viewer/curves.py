@@ -30,7 +30,7 @@ def draw_returns(runs: Sequence[Path], path: Path) -> None:
         mean, spread = returns.mean(axis=0), returns.std(axis=0)
         (line,) = axis.plot(played, mean, label=fill(f"{one.in_full} ({len(curves)})", 110))
         axis.fill_between(played, mean - spread, mean + spread, color=line.get_color(), alpha=0.2, linewidth=0)
-        begins = one.runs[0].config.dreams_after
+        begins = one.runs[0].config.imagination_after
         if begins is not None and played and begins < played[-1]:
             axis.axvline(begins, color=line.get_color(), linestyle="--", linewidth=0.8)
     axis.set_xlabel("interactions with the real game; dashed: imagination begins")

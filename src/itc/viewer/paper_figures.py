@@ -6,7 +6,7 @@ from pathlib import Path
 from itc.runs import load
 from itc.viewer.curves import draw_returns
 from itc.viewer.mask import draw_masks
-from itc.viewer.run_pictures import draw_dreams
+from itc.viewer.run_pictures import draw_imagination
 
 
 def mask(runs: Sequence[Path], out: Path) -> list[Path]:
@@ -25,7 +25,7 @@ def filmstrip(runs: Sequence[Path], out: Path) -> list[Path]:
     """One picture for each run."""
     numbers = [""] if len(runs) == 1 else [f"-{number}" for number in range(1, len(runs) + 1)]
     pairs = zip(runs, numbers, strict=True)
-    return [draw_dreams(load(run), out / f"figure-filmstrip{number}.png") for run, number in pairs]
+    return [draw_imagination(load(run), out / f"figure-filmstrip{number}.png") for run, number in pairs]
 
 
 FIGURES: dict[str, Callable[[Sequence[Path], Path], list[Path]]] = {

@@ -1,4 +1,4 @@
-"""Pictures of a run: how it learned, and what it dreams."""
+"""Pictures of a run: how it learned, and what it imagined rollouts."""
 
 from pathlib import Path
 
@@ -7,24 +7,26 @@ import numpy as np
 from itc.evaluate.metrics import curve, lines_of
 from itc.runs import Run
 from itc.train.run_folder import RunFolder
-from itc.viewer.dreams import dream_beside, to_compare
 from itc.viewer.filmstrip import draw_filmstrip
+from itc.viewer.imagination import imagined_beside, to_compare
 
 STRIP = 8  # frames, at most
 
 
-def draw_dreams(run: Run, path: Path | None = None) -> Path:
-    """The real world above, and below it what the model dreams under the same actions, one row per decoder.
+def draw_imagination(run: Run, path: Path | None = None) -> Path:
+    """The real world above, and below it what the model imagined rollouts under the same actions, one row per decoder.
 
     It goes into the run's folder unless a path is given.
     """
     spec = run.env.spec
     with run.config.precisely():
-        beside = dream_beside(run, to_compare(spec.name), STRIP)
-    rows = beside.pictures | {name: dream.film.frames for name, dream in beside.dreams.items()}
-    wrong = {name: np.asarray(beside.wrong(name).any(axis=1)) for name in beside.dreams}
-    path = path or run.path / "dreams.png"
-    draw_filmstrip(rows, wrong, spec.frame_max, path, "The world, and what the model dreams under the same actions")
+        beside = imagined_beside(run, to_compare(spec.name), STRIP)
+    rows = beside.pictures | {name: imagined.film.frames for name, imagined in beside.imagination.items()}
+    wrong = {name: np.asarray(beside.wrong(name).any(axis=1)) for name in beside.imagination}
+    path = path or run.path / "imagination.png"
+    draw_filmstrip(
+        rows, wrong, spec.frame_max, path, "The world, and what the model imagined rollouts under the same actions"
+    )
     return path
 
 

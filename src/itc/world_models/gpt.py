@@ -31,7 +31,7 @@ class WorldModelConfig(Settings):
     """Sizes and position encodings. The defaults are the paper's."""
 
     codes: Count = 4096
-    blocks: Count = 20
+    context_frames: Count = 20
     layers: Count = 3
     heads: Count = 8
     embedding: Count = 128
@@ -142,7 +142,7 @@ class WorldModel(eqx.Module):
     def __init__(self, key: Array, grid: tuple[int, int], actions: int, config: WorldModelConfig = WorldModelConfig()):
         keys = random.split(key, 7)
         size = config.embedding
-        self.layout, self.config = Layout(grid, config.blocks), config
+        self.layout, self.config = Layout(grid, config.context_frames), config
         self.token_embedding = EMBEDDING_SCALE * random.normal(keys[0], (config.codes, size))
         self.action_embedding = EMBEDDING_SCALE * random.normal(keys[1], (actions, size))
         slots = EMBEDDING_SCALE * random.normal(keys[2], (self.layout.slots, size))

@@ -24,7 +24,9 @@ from itc.world_models.dropout import dropout
 from itc.world_models.layout import Layout
 from itc.world_models.retention import block_rotation, retention
 
-CONTEXT = 2  # the first blocks of a sequence, whose frames nobody could predict: a dream needs as many real ones
+CONTEXT = (
+    2  # the first blocks of a sequence, whose frames nobody could predict: an imagined rollout needs as many real ones
+)
 TRUNK_EPSILON = 1e-6  # of the trunk's normalisations; those of the heads have the usual 1e-5
 
 
@@ -40,7 +42,7 @@ class POPConfig(Settings):
     dropout: FractionBelowOne = 0.1
     rotary: Literal["1d", "3d"] = "3d"
     absolute: bool = True  # a learned embedding per cell of a frame
-    blocks: Count = 10  # of a training sequence
+    context_frames: Count = 10  # of a training sequence
     blocks_per_chunk: Count = 5  # how many are computed at once; no result depends on it
     head_hidden: Count = 512  # of the heads for tokens and reward; the one for the end has `width`
     members: Count = 4  # of the ensemble whose disagreement is curiosity
@@ -51,10 +53,14 @@ class POPConfig(Settings):
             raise ValueError(
                 f"width {self.width} over {self.heads} heads must leave each a multiple of 8 numbers to rotate"
             )
-        if self.blocks % self.blocks_per_chunk:
-            raise ValueError(f"blocks_per_chunk {self.blocks_per_chunk} must divide the {self.blocks} blocks")
-        if self.blocks <= CONTEXT:
-            raise ValueError(f"blocks must be more than the {CONTEXT} that nobody could predict, got {self.blocks}")
+        if self.context_frames % self.blocks_per_chunk:
+            raise ValueError(
+                f"blocks_per_chunk {self.blocks_per_chunk} must divide the {self.context_frames} blocks"
+            )
+        if self.context_frames <= CONTEXT:
+            raise ValueError(
+                f"blocks must be more than the {CONTEXT} that nobody could predict, got {self.context_frames}"
+            )
         if self.members < 1:
             raise ValueError(f"members must be at least 1, got {self.members}")
 
@@ -162,7 +168,7 @@ class POPWorldModel(eqx.Module):
     def __init__(self, key: Array, grid: tuple[int, int], actions: int, config: POPConfig = POPConfig()):
         keys = random.split(key, 8)
         size, hidden = config.width, config.head_hidden
-        self.layout, self.config = Layout(grid, config.blocks), config
+        self.layout, self.config = Layout(grid, config.context_frames), config
         self.action_embedding = random.normal(keys[0], (actions, size))
         self.prediction_embedding = random.normal(keys[1], (self.layout.slots, size))
         self.cell_embedding = random.normal(keys[2], (self.layout.cells, size)) if config.absolute else None

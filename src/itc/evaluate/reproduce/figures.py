@@ -48,7 +48,7 @@ RECIPES: dict[str, Recipe] = {
         notes=("The paper's curves for MinAtar are drawn the same way, from the runs of `itc reproduce minatar`.",),
     ),
     "figure-filmstrip": Recipe(
-        about="Craftax-classic: the world, and what the model dreams under the same actions",
+        about="Craftax-classic: the world, and what the model imagined rollouts under the same actions",
         seeds=1,
         needs=RTX_3090,
         full=(

@@ -36,8 +36,8 @@ RTX_3090 = (
 A_GPU = "one GPU for each run; which one the paper used, and for how long, is unknown"
 NOT_TIMED = "how long this takes on this machine is unknown"
 UNTUNED = "the baseline without tuning: imagine.updates 12 (150) and imagine.warm_up 12,000 (200,000)"
-HORIZON = 20  # the paper's dreams
-HORIZON_HERE = find(f"{CLASSIC}/quick").config.world_model.blocks  # what the small model can look back on
+HORIZON = 20  # the paper's imagined rollouts
+HORIZON_HERE = find(f"{CLASSIC}/quick").config.world_model.context_frames  # what the small model can look back on
 CLASSIC_SIZE = ((f"{CLASSIC}/quick", f"{CLASSIC}/itc-paper"),)
 
 
@@ -45,18 +45,18 @@ def _train_and_compare(table: str, env: str, variants: tuple[str, ...], seeds: i
     return (*at_paper_size(env, variants, seeds), *compare(table, runs_at_paper_size(env, variants)))
 
 
-def _look_into_dreams(runs: tuple[str, ...], horizon: int, out: Path) -> tuple[Step, ...]:
+def _look_into_imagination(runs: tuple[str, ...], horizon: int, out: Path) -> tuple[Step, ...]:
     near, far = out / "accuracy.json", out / "hallucination.json"
-    dream = ("hallucinate", *runs, "--horizon", str(horizon), "--json", str(far))
+    imagined = ("hallucinate", *runs, "--horizon", str(horizon), "--json", str(far))
     return (
         Step("one step ahead", ("accuracy", *runs, "--json", str(near)), near),
-        Step(f"up to {horizon} steps ahead", dream, far),
+        Step(f"up to {horizon} steps ahead", imagined, far),
     )
 
 
 def _accuracy_here(out: Path, seeds: int) -> tuple[Step, ...]:
     trained = agents_here(CLASSIC, ABLATED, out, seeds)
-    return (*trained, *_look_into_dreams(tuple(str(run) for run in run_folders(trained)), HORIZON_HERE, out))
+    return (*trained, *_look_into_imagination(tuple(str(run) for run in run_folders(trained)), HORIZON_HERE, out))
 
 
 def _time_here(out: Path, seeds: int) -> tuple[Step, ...]:
@@ -119,13 +119,13 @@ RECIPES: dict[str, Recipe] = {
         needs=RTX_3090,
         full=(
             *at_paper_size(CLASSIC, ABLATED, 10),
-            *_look_into_dreams(runs_at_paper_size(CLASSIC, ABLATED), HORIZON, FULL),
+            *_look_into_imagination(runs_at_paper_size(CLASSIC, ABLATED), HORIZON, FULL),
         ),
         here=_accuracy_here,
         stands_in=CLASSIC_SIZE,
-        also_reduced=(f"steps of a dream {HORIZON_HERE} ({HORIZON})", NOT_TIMED),
+        also_reduced=(f"steps of an imagined rollout {HORIZON_HERE} ({HORIZON})", NOT_TIMED),
         published=("accuracy",),
-        instead_of_runs="`itc accuracy RUN…` measures the dreams of runs",
+        instead_of_runs="`itc accuracy RUN…` measures the imagined rollouts of runs",
         notes=(
             "The paper compares two models that were trained apart and differ in their positions, too. rope3d, which "
             "is not in its table, shows how much of the difference is due to those.",

@@ -12,9 +12,9 @@ from itc.envs.rollout import Player
 from itc.policies.conv_gru import SamplingPolicy
 from itc.train.agent import Agent, CodePictures, Part
 from itc.train.patch_agent.config import PatchConfig
-from itc.train.patch_agent.dream_world import PatchWorld
+from itc.train.patch_agent.model_env import PatchWorld
 from itc.train.patch_agent.state import PatchState, new_state, shape_of_state
-from itc.train.patch_agent.work import dream_of_play, parts_of, world_of
+from itc.train.patch_agent.work import imagine_from_replay, parts_of, world_of
 from itc.types import Rollout
 
 
@@ -41,11 +41,11 @@ class PatchAgent(Agent):
     def world(self, state: PatchState, env: Environment, config: PatchConfig, decoder: DecodeConfig) -> PatchWorld:
         return world_of(state, env, config, decoder)
 
-    def dream(
-        self, state: PatchState, world: PatchWorld, config: PatchConfig, key: Array, lanes: int, steps: int
+    def imagine(
+        self, state: PatchState, world: PatchWorld, config: PatchConfig, key: Array, num_envs: int, steps: int
     ) -> Rollout:
-        asked = replace(config.imagine, lanes=lanes, steps=steps)
-        return _dream(world, state.policy.network, state.memory, key, asked).rollout
+        asked = replace(config.imagine, num_envs=num_envs, steps=steps)
+        return _imagine(world, state.policy.network, state.memory, key, asked).rollout
 
 
-_dream = jax.jit(dream_of_play, static_argnums=4)
+_imagine = jax.jit(imagine_from_replay, static_argnums=4)

@@ -18,20 +18,22 @@ RECENT = 50_000  # interactions: episodes that ended within them make up the rep
 class CollectConfig(Settings):
     """Playing the real game, and remembering it."""
 
-    lanes: Count = 48
-    steps: Count = 96  # per lane and iteration
+    num_envs: Count = 48
+    steps: Count = 96  # per environment and iteration
     replay_frames: Count = 128_000
 
 
 @dataclass(frozen=True)
 class ImagineConfig(Settings):
-    """Playing in dreams."""
+    """Playing in imagination."""
 
-    updates: CountOrZero = 300  # dreams per iteration, each followed by one policy update; 0 switches imagination off
-    lanes: Count = 48
+    updates: CountOrZero = (
+        300  # imagined rollouts per iteration, each followed by one policy update; 0 switches imagination off
+    )
+    num_envs: Count = 48
     steps: Count = 20
-    burn_in: CountOrZero = 5  # real frames that the policy's memory sees before the dream starts
-    warm_up: CountOrZero = 50_000  # real interactions before the first dream
+    burn_in: CountOrZero = 5  # real frames that the policy's memory sees before the imagined rollout starts
+    warm_up: CountOrZero = 50_000  # real interactions before the first imagined rollout
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Compat(Settings):
 
     leaky_gae: bool = False  # advantages pass through episode ends
     burn_in_reset: bool = False  # the memory is cleared by the same step's end, one frame too early, during burn-in
-    copy_after_done: bool = False  # tokens are copied across the end of a dreamed episode
+    copy_after_done: bool = False  # tokens are copied across the end of an imagined episode
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,9 @@ class PatchConfig(TrainConfig):
     evaluation_episodes: ClassVar[int] = 1000
 
     interactions: Count = 1_000_000  # rounded down to whole iterations
-    accumulate: Count = 1  # groups of lanes whose policy gradients are summed up one after the other, to save memory
+    accumulate: Count = (
+        1  # groups of environments whose policy gradients are summed up one after the other, to save memory
+    )
     collect: CollectConfig = field(default_factory=CollectConfig)
     tokenizer: TokenizerLearning = field(default_factory=TokenizerLearning)
     world_model: WorldModelConfig = field(default_factory=WorldModelConfig)
@@ -65,30 +69,32 @@ class PatchConfig(TrainConfig):
     def __post_init__(self) -> None:
         """Say in a sentence what cannot work, before anything is compiled."""
         super().__post_init__()
-        collect, imagine, blocks = self.collect, self.imagine, self.world_model.blocks
+        collect, imagine, blocks = self.collect, self.imagine, self.world_model.context_frames
         if imagine.steps > blocks:
-            raise ValueError(f"imagine.steps {imagine.steps} exceed world_model.blocks {blocks}, the model's context")
+            raise ValueError(
+                f"imagine.steps {imagine.steps} exceed world_model.context_frames {blocks}, the model's context"
+            )
         if self.interactions < self.interactions_per_iteration:
             raise ValueError(
                 f"interactions {self.interactions} are less than one iteration of "
-                f"{collect.lanes} lanes × {collect.steps} steps = {self.interactions_per_iteration}"
+                f"{collect.num_envs} environments × {collect.steps} steps = {self.interactions_per_iteration}"
             )
-        slots = collect.replay_frames // collect.lanes
+        slots = collect.replay_frames // collect.num_envs
         if slots < collect.steps:
             raise ValueError(
-                f"collect.replay_frames {collect.replay_frames} hold {slots} steps per lane, less than the "
+                f"collect.replay_frames {collect.replay_frames} hold {slots} steps per environment, less than the "
                 f"collect.steps {collect.steps} of one iteration"
             )
         window = max(blocks, imagine.burn_in) + 1
         if min(slots, collect.steps) < window:
             raise ValueError(
-                f"windows of {window} steps (world_model.blocks or imagine.burn_in, and one more) do not fit: "
-                f"collect.steps is {collect.steps}, and collect.replay_frames leave {slots} steps per lane"
+                f"windows of {window} steps (world_model.context_frames or imagine.burn_in, and one more) do not fit: "
+                f"collect.steps is {collect.steps}, and collect.replay_frames leave {slots} steps per environment"
             )
-        divides("ppo.minibatches", self.ppo.minibatches, "collect.lanes", collect.lanes)
-        lanes_of_minibatch = collect.lanes // self.ppo.minibatches
-        divides("accumulate", self.accumulate, "lanes of a minibatch", lanes_of_minibatch)
-        divides("accumulate", self.accumulate, "imagine.lanes", imagine.lanes)
+        divides("ppo.minibatches", self.ppo.minibatches, "collect.num_envs", collect.num_envs)
+        envs_per_minibatch = collect.num_envs // self.ppo.minibatches
+        divides("accumulate", self.accumulate, "environments of a minibatch", envs_per_minibatch)
+        divides("accumulate", self.accumulate, "imagine.num_envs", imagine.num_envs)
         if self.tokenizer.codes != self.world_model.codes:
             raise ValueError(
                 f"tokenizer.codes {self.tokenizer.codes} and world_model.codes {self.world_model.codes} must be equal"
@@ -97,7 +103,7 @@ class PatchConfig(TrainConfig):
 
     @property
     def interactions_per_iteration(self) -> int:
-        return self.collect.lanes * self.collect.steps
+        return self.collect.num_envs * self.collect.steps
 
     @property
     def iterations(self) -> int:
@@ -110,15 +116,15 @@ class PatchConfig(TrainConfig):
         return replace(self, interactions=iterations * self.interactions_per_iteration)
 
     @property
-    def blocks(self) -> int:
-        return self.world_model.blocks
+    def context_frames(self) -> int:
+        return self.world_model.context_frames
 
     @property
-    def dream_steps(self) -> int:
+    def imagination_steps(self) -> int:
         return self.imagine.steps
 
     @property
-    def dreams_after(self) -> int | None:
+    def imagination_after(self) -> int | None:
         return self.imagine.warm_up if self.learn_policy and self.imagine.updates else None
 
     @property
@@ -126,6 +132,6 @@ class PatchConfig(TrainConfig):
         """How many iterations the reported return looks back on."""
         return max(1, round(RECENT / self.interactions_per_iteration))
 
-    def dreams_in(self, iteration: int) -> bool:
-        """Whether this iteration (from 0) dreams: there is something to learn in dreams, and the warm-up is over."""
-        return self.dreams_after is not None and self.interactions_after(iteration + 1) > self.dreams_after
+    def imagines_in(self, iteration: int) -> bool:
+        """Whether this iteration (from 0) imagined rollouts: there is something to learn in imagination, and the warm-up is over."""
+        return self.imagination_after is not None and self.interactions_after(iteration + 1) > self.imagination_after

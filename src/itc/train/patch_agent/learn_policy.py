@@ -26,8 +26,8 @@ class PolicyState(NamedTuple):
     normaliser: ReturnNormaliser
 
 
-class Lessons(NamedTuple):
-    """What a rollout teaches, lane by lane."""
+class Batch(NamedTuple):
+    """What a rollout teaches, environment by environment."""
 
     memory: Float32[Array, "b m"]  # the policy's, before the first frame
     frames: UInt8[Array, "b t H W c"]
@@ -46,45 +46,43 @@ def _optimiser(config: PPOConfig) -> optax.GradientTransformation:
     return clipped_adam(config.learning_rate, config.max_gradient_norm, config.adam_epsilon)
 
 
-def lessons_of(
+def batch_of(
     state: PolicyState, memory: Float32[Array, "b m"], seen: Rollout, after: Play, config: PPOConfig, leaky: bool
-) -> Lessons:
+) -> Batch:
     """Advantages and returns of a rollout that began with this memory, and after which the game stands at `after`."""
     _, beyond = state.network(after.policy, after.frame, after.first)
-    values = jnp.concatenate([seen.choice.value, beyond.value[:, None]], axis=1)
+    values = jnp.concatenate([seen.record.value, beyond.value[:, None]], axis=1)
     values = state.normaliser.restore(values)
     advantage = advantages(seen.outcome.reward, values, ends_of(seen), config.discount, config.gae_lambda, leaky)
     spread = advantage.std() + 1e-8
-    return Lessons(
+    return Batch(
         memory=memory,
         frames=seen.frames,
-        first=seen.choice.first,
+        first=seen.record.first,
         actions=seen.actions,
-        log_probability=seen.choice.log_probability,
+        log_probability=seen.record.log_probability,
         advantage=(advantage - advantage.mean()) / spread,
         returns=advantage + values[:, :-1],
     )
 
 
 def learn_policy(
-    state: PolicyState, lessons: Lessons, config: PPOConfig, entropy_coefficient: float, accumulate: int = 1
+    state: PolicyState, batch: Batch, config: PPOConfig, entropy_coefficient: float, accumulate: int = 1
 ) -> tuple[PolicyState, Metrics]:
-    """One update on one minibatch, its gradient summed up over `accumulate` groups of lanes to save memory."""
-    normaliser = state.normaliser.update(lessons.returns, config.target_decay)
+    """One update on one minibatch, its gradient summed up over `accumulate` groups of environments to save memory."""
+    normaliser = state.normaliser.update(batch.returns, config.target_decay)
 
-    def loss(network: ActorCritic, some: Lessons):
-        _, judgement = network.unroll(some.memory, some.frames, some.first)
+    def loss(network: ActorCritic, some: Batch):
+        _, output = network.unroll(some.memory, some.frames, some.first)
         target = normaliser.standardise(some.returns)
-        return ppo_loss(
-            judgement, some.actions, some.log_probability, some.advantage, target, config, entropy_coefficient
-        )
+        return ppo_loss(output, some.actions, some.log_probability, some.advantage, target, config, entropy_coefficient)
 
-    def add(total: ActorCritic, some: Lessons):
+    def add(total: ActorCritic, some: Batch):
         gradient, metrics = jax.grad(loss, has_aux=True)(state.network, some)
         return jax.tree.map(jnp.add, total, gradient), metrics
 
     nothing = jax.tree.map(jnp.zeros_like, state.network)
-    total, by_group = lax.scan(add, nothing, _split(lessons, accumulate))
+    total, by_group = lax.scan(add, nothing, _split(batch, accumulate))
     gradient = jax.tree.map(lambda leaf: leaf / accumulate, total)
     metrics = jax.tree.map(jnp.mean, by_group)
     network, optimiser, metrics["gradient_norm"] = follow_gradient(
@@ -94,12 +92,12 @@ def learn_policy(
 
 
 def learn_policy_in_epochs(
-    state: PolicyState, lessons: Lessons, config: PPOConfig, accumulate: int = 1
+    state: PolicyState, batch: Batch, config: PPOConfig, accumulate: int = 1
 ) -> tuple[PolicyState, Metrics]:
-    """Several passes over real play, in minibatches of whole lanes, always in the same order."""
-    minibatches = _split(lessons, config.minibatches)
+    """Several passes over real play, in minibatches of whole environments, always in the same order."""
+    minibatches = _split(batch, config.minibatches)
 
-    def update(state: PolicyState, minibatch: Lessons):
+    def update(state: PolicyState, minibatch: Batch):
         return learn_policy(state, minibatch, config, config.entropy_coefficient, accumulate)
 
     def epoch(state: PolicyState, _):
@@ -109,6 +107,6 @@ def learn_policy_in_epochs(
     return state, jax.tree.map(jnp.mean, metrics)
 
 
-def _split(lessons: Lessons, parts: int) -> Lessons:
-    """Groups of lanes, as a new first axis."""
-    return jax.tree.map(lambda leaf: leaf.reshape(parts, len(leaf) // parts, *leaf.shape[1:]), lessons)
+def _split(batch: Batch, parts: int) -> Batch:
+    """Groups of environments, as a new first axis."""
+    return jax.tree.map(lambda leaf: leaf.reshape(parts, len(leaf) // parts, *leaf.shape[1:]), batch)

@@ -76,7 +76,7 @@ def learn_world_model(
 def meet_codes(model: WorldModel, known: Int32[Array, ""], codes: Int32[Array, ""]) -> WorldModel:
     """Lift the bias of codes the model meets for the first time from "improbable" to where others started.
 
-    Until then a code that the tokenizer has just added cannot turn up in a dream of a model that never saw it.
+    Until then a code that the tokenizer has just added cannot turn up in an imagined rollout of a model that never saw it.
     """
     bias = model.token_head.outer.bias
     index = jnp.arange(len(bias))

@@ -38,18 +38,18 @@ class PatchState(NamedTuple):
 def new_state(env: Environment, config: PatchConfig, seed: int) -> PatchState:
     """Nothing learned yet."""
     env_key, *keys = random.split(random.key(seed), 4)
-    return _around(*env.reset(env_key, config.collect.lanes), env.spec, config, keys)
+    return _around(*env.reset(env_key, config.collect.num_envs), env.spec, config, keys)
 
 
 def shape_of_state(env: Environment, config: PatchConfig) -> PatchState:
     """The same without any numbers, for reading a checkpoint: nothing is compiled or allocated."""
     around = partial(_around, spec=env.spec, config=config, keys=[random.key(0)] * 3)
-    return jax.eval_shape(around, *env.shapes(config.collect.lanes))
+    return jax.eval_shape(around, *env.shapes(config.collect.num_envs))
 
 
 def _around(world: Any, frame: Array, spec: EnvSpec, config: PatchConfig, keys: list[Array]) -> PatchState:
     policy_key, model_key, key = keys
-    lanes = config.collect.lanes
+    num_envs = config.collect.num_envs
     network = ActorCritic(policy_key, spec, config.policy)
     model = WorldModel(model_key, spec.grid, spec.num_actions, config.world_model)
     one_step = {
@@ -61,10 +61,10 @@ def _around(world: Any, frame: Array, spec: EnvSpec, config: PatchConfig, keys: 
     return PatchState(
         iteration=jnp.zeros((), jnp.int32),
         part=jnp.zeros((), jnp.int32),
-        play=begin(world, frame, network.empty_memory(lanes)),
-        tally=new_tally(spec, lanes, config.recent_iterations),
+        play=begin(world, frame, network.initial_state(num_envs)),
+        tally=new_tally(spec, num_envs, config.recent_iterations),
         policy=new_policy_state(network, config.ppo),
-        memory=replay.empty_replay(one_step, replay.ReplayConfig(config.collect.replay_frames, lanes)),
+        memory=replay.empty_replay(one_step, replay.ReplayConfig(config.collect.replay_frames, num_envs)),
         codebook=patches.empty_codebook(config.tokenizer.config(spec)),
         world_model=new_world_model_state(model, config.world_model_learning),
         key=key,

@@ -1,6 +1,6 @@
 """The work of an iteration in parts, each a function of the training state that can be stopped after and resumed at.
 
-collect and learn from it → grow the codebook → learn the world model → dream and learn from it
+collect and learn from it → grow the codebook → learn the world model → imagined rollout and learn from it
 """
 
 from functools import partial
@@ -19,13 +19,13 @@ from itc.policies.conv_gru import ActorCritic, SamplingPolicy
 from itc.tokenizers import patches
 from itc.train.agent import Metrics, Part, parts_of_updates
 from itc.train.collect import as_steps, collect, count
-from itc.train.imagine import dream_metrics, imagine
+from itc.train.imagine import imagination_metrics, imagine
 from itc.train.optimise import repeat
 from itc.train.patch_agent.config import ImagineConfig, PatchConfig
-from itc.train.patch_agent.dream_world import PatchWorld
-from itc.train.patch_agent.learn_policy import PolicyState, learn_policy, learn_policy_in_epochs, lessons_of
+from itc.train.patch_agent.learn_policy import PolicyState, batch_of, learn_policy, learn_policy_in_epochs
 from itc.train.patch_agent.learn_tokenizer import learn_tokenizer
 from itc.train.patch_agent.learn_world_model import Experience, WorldModelState, learn_world_model
+from itc.train.patch_agent.model_env import PatchWorld
 from itc.train.patch_agent.state import PatchState
 from itc.types import Rollout
 
@@ -38,9 +38,9 @@ def parts_of(env: Environment, config: PatchConfig, iteration: int) -> list[Part
     learning = config.world_model_learning
     updates = learning.updates * learning.minibatches
     parts += parts_of_updates("world model", partial(_learn_world_model, config), updates, UPDATES_PER_PART)
-    if config.dreams_in(iteration):
-        dream = partial(_learn_in_dreams, env, config)
-        parts += parts_of_updates("dreams", dream, config.imagine.updates, UPDATES_PER_PART)
+    if config.imagines_in(iteration):
+        imagined = partial(_learn_in_imagination, env, config)
+        parts += parts_of_updates("imagination", imagined, config.imagine.updates, UPDATES_PER_PART)
     return parts
 
 
@@ -59,12 +59,12 @@ def _play(env: Environment, config: PatchConfig, state: PatchState, key: Array) 
 
 @partial(jax.jit, static_argnames="config", donate_argnames="policy")
 def _learn_from_play(policy: PolicyState, memory, seen, after, config: PatchConfig) -> tuple[PolicyState, Metrics]:
-    lessons = lessons_of(policy, memory, seen, after, config.ppo, config.compat.leaky_gae)
-    return learn_policy_in_epochs(policy, lessons, config.ppo, config.accumulate)
+    batch = batch_of(policy, memory, seen, after, config.ppo, config.compat.leaky_gae)
+    return learn_policy_in_epochs(policy, batch, config.ppo, config.accumulate)
 
 
 def _grow_codebook(env: Environment, config: PatchConfig, state: PatchState, key: Array) -> tuple[PatchState, Metrics]:
-    windows, length = config.collect.lanes, config.world_model.blocks + 1
+    windows, length = config.collect.num_envs, config.world_model.context_frames + 1
     tokenizer = config.tokenizer.config(env.spec)
     grown = _grown(state.codebook, state.memory, key, windows, length, config.tokenizer.updates, tokenizer)
     patches.report_saturation(state.codebook, grown)
@@ -91,7 +91,7 @@ def _updated_world_model(
     bucket: int,
     config: PatchConfig,
 ) -> tuple[WorldModelState, Metrics]:
-    learning, blocks = config.world_model_learning, config.world_model.blocks
+    learning, blocks = config.world_model_learning, config.world_model.context_frames
 
     def update(world_model, key):
         sample_key, dropout_key = random.split(key)
@@ -111,11 +111,11 @@ def draw_experience(
     return Experience(tokens, window["action"][:, :-1], window["reward"][:, :-1], window["done"][:, :-1])
 
 
-def _learn_in_dreams(
+def _learn_in_imagination(
     env: Environment, config: PatchConfig, updates: int, state: PatchState, key: Array
 ) -> tuple[PatchState, Metrics]:
     world = world_of(state, env, config, config.decode_config)
-    policy, metrics = _improved_in_dreams(state.policy, world, state.memory, key, updates, config)
+    policy, metrics = _improved_in_imagination(state.policy, world, state.memory, key, updates, config)
     return state._replace(policy=policy), metrics
 
 
@@ -132,46 +132,46 @@ def world_of(state: PatchState, env: Environment, config: PatchConfig, decoder: 
 
 
 @partial(jax.jit, static_argnames=("updates", "config"), donate_argnames="policy")
-def _improved_in_dreams(
+def _improved_in_imagination(
     policy: PolicyState, world: PatchWorld, memory: replay.Replay, key: Array, updates: int, config: PatchConfig
 ) -> tuple[PolicyState, Metrics]:
     def update(policy: PolicyState, key: Array):
-        hidden, dream, after = dream_of_play(
+        hidden, imagined, after = imagine_from_replay(
             world, policy.network, memory, key, config.imagine, config.compat.burn_in_reset
         )
-        lessons = lessons_of(policy, hidden, dream, after, config.ppo, config.compat.leaky_gae)
+        batch = batch_of(policy, hidden, imagined, after, config.ppo, config.compat.leaky_gae)
         policy, metrics = learn_policy(
-            policy, lessons, config.ppo, config.ppo.imagined_entropy_coefficient, config.accumulate
+            policy, batch, config.ppo, config.ppo.imagined_entropy_coefficient, config.accumulate
         )
-        return policy, metrics | dream_metrics(dream)
+        return policy, metrics | imagination_metrics(imagined)
 
     return repeat(update, policy, key, updates)
 
 
-class DreamOfPlay(NamedTuple):
-    """A dream of the policy at play, and what it remembered when it fell asleep."""
+class ImaginedPlay(NamedTuple):
+    """An imagined rollout of the policy at play, and what it remembered when it fell asleep."""
 
     memory: Float32[Array, "b m"]
     rollout: Rollout
     after: Play
 
 
-def dream_of_play(
+def imagine_from_replay(
     world: PatchWorld,
     network: ActorCritic,
     memory: replay.Replay,
     key: Array,
     config: ImagineConfig,
     released_burn_in: bool = False,
-) -> DreamOfPlay:
+) -> ImaginedPlay:
     """Let the policy play on in the world model, from moments out of the replay memory."""
-    sample_key, dream_key = random.split(key)
-    window = replay.sample(memory, sample_key, config.lanes, config.burn_in + 1)
+    sample_key, imagination_key = random.split(key)
+    window = replay.sample(memory, sample_key, config.num_envs, config.burn_in + 1)
     hidden, first = burn_in(network, window, released_burn_in)
     start, no_actions = window["frame"][:, -1:], window["action"][:, :0]
     act = SamplingPolicy(network)
-    after, dream = imagine(world, dream_key, start, no_actions, act, hidden, config.steps, first)
-    return DreamOfPlay(hidden, dream, after)
+    after, imagined = imagine(world, imagination_key, start, no_actions, act, hidden, config.steps, first)
+    return ImaginedPlay(hidden, imagined, after)
 
 
 def burn_in(network: Any, window: dict[str, Any], released: bool) -> tuple[Array, Array]:
@@ -183,5 +183,5 @@ def burn_in(network: Any, window: dict[str, Any], released: bool) -> tuple[Array
     done = window["done"]
     before = jnp.concatenate([jnp.zeros_like(done[:, :1]), done[:, :-1]], axis=1)
     first = done if released else before
-    memory, _ = network.unroll(network.empty_memory(len(done)), window["frame"][:, :-1], first[:, :-1])
+    memory, _ = network.unroll(network.initial_state(len(done)), window["frame"][:, :-1], first[:, :-1])
     return memory, first[:, -1]

@@ -1,4 +1,4 @@
-"""The agent of Atari: tokens are learned, a retention network predicts them, an actor-critic learns in dreams only."""
+"""The agent of Atari: tokens are learned, a retention network predicts them, an actor-critic learns in imagination only."""
 
 from dataclasses import replace
 
@@ -13,10 +13,10 @@ from itc.policies.token_player import TokenPolicy
 from itc.tokenizers.vqvae import VQVAE
 from itc.train.agent import Agent, CodePictures, Part
 from itc.train.vq_agent.config import VQConfig
-from itc.train.vq_agent.dream_world import VQWorld
 from itc.train.vq_agent.learn_tokenizer import perceptual_of
+from itc.train.vq_agent.model_env import VQWorld
 from itc.train.vq_agent.state import VQState, new_state, shape_of_state
-from itc.train.vq_agent.work import dream_of_play, parts_of, player_of, world_of
+from itc.train.vq_agent.work import imagine_from_replay, parts_of, player_of, world_of
 from itc.types import Rollout
 
 
@@ -56,18 +56,20 @@ class VQAgent(Agent):
     def world(self, state: VQState, env: Environment, config: VQConfig, decoder: DecodeConfig) -> VQWorld:
         return world_of(state, env, config, decoder)
 
-    def dream(self, state: VQState, world: VQWorld, config: VQConfig, key: Array, lanes: int, steps: int) -> Rollout:
-        asked = replace(config.imagine, lanes=lanes)
+    def imagine(
+        self, state: VQState, world: VQWorld, config: VQConfig, key: Array, num_envs: int, steps: int
+    ) -> Rollout:
+        asked = replace(config.imagine, num_envs=num_envs)
         act = TokenPolicy(state.policy.network, world.tokenizer.codebook, forgets=False)
-        return _dream(world, act, state.memory, key, asked, steps, config.compat.look_ahead)
+        return _imagine(world, act, state.memory, key, asked, steps, config.compat.look_ahead)
 
 
-def _dreamed_frames(world: VQWorld, *arguments) -> Rollout:
-    """A dream to look at: what the policy saw as tokens, as frames."""
-    dream = dream_of_play(world, *arguments, read=True).rollout
-    frames = jax.vmap(world.show)(dream.frames)
-    return dream._replace(frames=frames, final_frame=world.show(dream.final_frame))
+def _imagined_frames(world: VQWorld, *arguments) -> Rollout:
+    """An imagined rollout to look at: what the policy saw as tokens, as frames."""
+    imagined = imagine_from_replay(world, *arguments, read=True).rollout
+    frames = jax.vmap(world.show)(imagined.frames)
+    return imagined._replace(frames=frames, final_frame=world.show(imagined.final_frame))
 
 
 _draw = jax.jit(VQVAE.decode)
-_dream = jax.jit(_dreamed_frames, static_argnums=(4, 5, 6))
+_imagine = jax.jit(_imagined_frames, static_argnums=(4, 5, 6))

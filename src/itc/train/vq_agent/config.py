@@ -13,7 +13,7 @@ from itc.train.config import TrainConfig, divides
 from itc.world_models.pop import CONTEXT, POPConfig
 
 LEAST_PIECE = 3  # steps of an episode that the world model learns from
-LEAST_DREAM = 4  # steps of an episode that a dream goes on from
+SHORTEST_ROLLOUT = 4  # steps of an episode that an imagined rollout goes on from
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,11 @@ class WorldModelLearning(Settings):
 
 @dataclass(frozen=True)
 class ImagineConfig(Settings):
-    """Playing in dreams; each is followed by one policy update."""
+    """Playing in imagination; each is followed by one policy update."""
 
     updates: CountOrZero = 80
-    lanes: Count = 128
-    burn_in: Count = 20  # real frames that the policy's memory sees before the dream starts
+    num_envs: Count = 128
+    burn_in: Count = 20  # real frames that the policy's memory sees before the imagined rollout starts
     after: CountOrZero = 50
     curiosity: NotNegative = 1.0  # weight of the ensemble's disagreement in the reward
 
@@ -109,11 +109,13 @@ class Compat(Settings):
     """What the authors' code does otherwise; off unless asked for. (docs/atari.md says more of each.)"""
 
     late_ends: bool = False  # the end of an episode is learned one step late
-    look_ahead: bool = False  # the first action of a dream is chosen from the frame after the one it is applied to
+    look_ahead: bool = (
+        False  # the first action of an imagined rollout is chosen from the frame after the one it is applied to
+    )
     perceptual_dropout: bool = False  # half of the perceptual loss is dropped at random
     curious_to_the_end: bool = False  # curiosity is rewarded after the last real step, too
-    copy_after_done: bool = False  # tokens are copied across the end of a dreamed episode
-    first_step_sampled: bool = False  # the first frame of a dream is sampled, whatever the decoder
+    copy_after_done: bool = False  # tokens are copied across the end of an imagined episode
+    first_step_sampled: bool = False  # the first frame of an imagined rollout is sampled, whatever the decoder
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,7 @@ class VQConfig(TrainConfig):
         for name, count in (
             ("tokenizer.frames", tokenizer.frames),
             ("world_model_learning.sequences", learning.sequences),
-            ("imagine.lanes", imagine.lanes),
+            ("imagine.num_envs", imagine.num_envs),
         ):
             if count > self.collect.replay_frames:
                 raise ValueError(f"{name} {count} must not exceed collect.replay_frames {self.collect.replay_frames}")
@@ -178,16 +180,16 @@ class VQConfig(TrainConfig):
         return replace(self, epochs=iterations)
 
     @property
-    def blocks(self) -> int:
-        return self.world_model.blocks
+    def context_frames(self) -> int:
+        return self.world_model.context_frames
 
     @property
-    def dream_steps(self) -> int:
+    def imagination_steps(self) -> int:
         """As many as the world model was trained to look ahead."""
-        return self.world_model.blocks - CONTEXT
+        return self.world_model.context_frames - CONTEXT
 
     @property
-    def dreams_after(self) -> int | None:
+    def imagination_after(self) -> int | None:
         return self.interactions_after(self.imagine.after) if self.learn_policy and self.imagine.updates else None
 
     @property

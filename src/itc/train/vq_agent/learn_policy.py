@@ -1,4 +1,4 @@
-"""Learn to act from a dream: an actor that prefers what turned out well, a critic that learns what to expect."""
+"""Learn to act from an imagined rollout: an actor that prefers what turned out well, a critic that learns what to expect."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from jax import Array, lax
 from jaxtyping import Float32
 
 from itc.policies.actor_critic_loss import ActorCriticConfig, actor_critic_loss, until_end
-from itc.policies.lstm import LSTMActorCritic, Memory
+from itc.policies.lstm import LSTMActorCritic, LSTMState
 from itc.policies.returns import ReturnScale, lambda_returns, new_return_scale
 from itc.train.agent import Metrics
 from itc.train.optimise import begin_optimising, clipped_adamw, follow_gradient
@@ -25,7 +25,7 @@ class PolicyState(NamedTuple):
 
 
 def new_policy_state(network: LSTMActorCritic, config: ActorCriticConfig, returns: int) -> PolicyState:
-    """`returns` is how many a dream brings, in all lanes."""
+    """`returns` is how many an imagined rollout brings, in all environments."""
     scale = new_return_scale(config.return_batches, returns)
     return PolicyState(network, begin_optimising(_optimiser(config), network), scale)
 
@@ -35,20 +35,20 @@ def _optimiser(config: ActorCriticConfig) -> optax.GradientTransformation:
 
 
 def learn_policy(
-    state: PolicyState, memory: Memory, dream: Rollout, codebook: Float32[Array, "k e"], config: ActorCriticConfig
+    state: PolicyState, memory: LSTMState, imagined: Rollout, codebook: Float32[Array, "k e"], config: ActorCriticConfig
 ) -> tuple[PolicyState, Metrics]:
-    """One update on one dream, which began with this memory; what was seen in it are tokens."""
-    seen = codebook[jnp.concatenate([dream.frames, dream.final_frame[:, None]], axis=1)]
-    ends = dream.outcome.terminated
+    """One update on one imagined rollout, which began with this memory; what was seen in it are tokens."""
+    seen = codebook[jnp.concatenate([imagined.frames, imagined.final_frame[:, None]], axis=1)]
+    ends = imagined.outcome.terminated
     mask = until_end(ends) if config.mask_after_end else None
 
     def loss(network: LSTMActorCritic):
-        outlook = network.unroll(memory, seen, dream.actions)
-        value = lax.stop_gradient(outlook.value)
-        returns = lambda_returns(dream.outcome.reward, value, ends, config.discount, config.lambda_)
+        output = network.unroll(memory, seen, imagined.actions)
+        value = lax.stop_gradient(output.value)
+        returns = lambda_returns(imagined.outcome.reward, value, ends, config.discount, config.lambda_)
         scale = state.scale.update(returns)
         total, metrics = actor_critic_loss(
-            outlook, dream.actions, returns, scale.scale(config.return_tail), config.entropy_coefficient, mask
+            output, imagined.actions, returns, scale.scale(config.return_tail), config.entropy_coefficient, mask
         )
         return total, (scale, metrics)
 

@@ -10,7 +10,7 @@ from jaxtyping import Int32
 
 from itc.envs.base import Environment
 from itc.envs.rollout import Play, begin
-from itc.episodes import empty_memory
+from itc.episodes import initial_state
 from itc.policies.lstm import LSTMActorCritic
 from itc.replay import Replay
 from itc.tokenizers.vqvae import VQVAE
@@ -22,7 +22,7 @@ from itc.train.vq_agent.learn_world_model import WorldModelState, new_world_mode
 from itc.types import EnvSpec
 from itc.world_models.pop import POPWorldModel
 
-LANES = 1  # one game is played
+NUM_ENVS = 1  # one game is played
 
 
 class VQState(NamedTuple):
@@ -43,13 +43,13 @@ class VQState(NamedTuple):
 def new_state(env: Environment, config: VQConfig, seed: int) -> VQState:
     """Nothing learned yet."""
     env_key, *keys = random.split(random.key(seed), 5)
-    return _around(*env.reset(env_key, LANES), env.spec, config, keys)
+    return _around(*env.reset(env_key, NUM_ENVS), env.spec, config, keys)
 
 
 def shape_of_state(env: Environment, config: VQConfig) -> VQState:
     """The same without any numbers, for reading a checkpoint: nothing is compiled or allocated."""
     around = partial(_around, spec=env.spec, config=config, keys=[random.key(0)] * 4)
-    return jax.eval_shape(around, *env.shapes(LANES))
+    return jax.eval_shape(around, *env.shapes(NUM_ENVS))
 
 
 def _around(world: Any, frame: Any, spec: EnvSpec, config: VQConfig, keys: list[Array]) -> VQState:
@@ -60,12 +60,12 @@ def _around(world: Any, frame: Any, spec: EnvSpec, config: VQConfig, keys: list[
     return VQState(
         iteration=jnp.zeros((), jnp.int32),
         part=jnp.zeros((), jnp.int32),
-        play=begin(world, frame, network.empty_memory(LANES)),
+        play=begin(world, frame, network.initial_state(NUM_ENVS)),
         episode=jnp.zeros((), jnp.int32),
-        tally=new_tally(spec, LANES, config.recent_iterations),
-        memory=empty_memory(spec, config.collect.replay_frames),
+        tally=new_tally(spec, NUM_ENVS, config.recent_iterations),
+        memory=initial_state(spec, config.collect.replay_frames),
         tokenizer=new_tokenizer_state(vqvae, config.tokenizer),
         world_model=new_world_model_state(model, config.world_model_learning),
-        policy=new_policy_state(network, config.actor_critic, config.imagine.lanes * config.dream_steps),
+        policy=new_policy_state(network, config.actor_critic, config.imagine.num_envs * config.imagination_steps),
         key=key,
     )

@@ -1,6 +1,6 @@
 """The work of an epoch in parts, each a function of the training state that can be stopped after and resumed at.
 
-play → learn the tokenizer, and read everything remembered with it → learn the world model → dream and learn from it →
+play → learn the tokenizer, and read everything remembered with it → learn the world model → imagined rollout and learn from it →
 now and then, play by the rules of the benchmark
 """
 
@@ -28,20 +28,20 @@ from itc.episodes import (
     steps_of,
     with_steps,
 )
-from itc.policies.lstm import Memory
+from itc.policies.lstm import LSTMState
 from itc.policies.token_player import FramePolicy, TokenPolicy
 from itc.replay import Replay
 from itc.tokenizers.perceptual import Perceptual
 from itc.tokenizers.vqvae import VQVAE
 from itc.train.agent import Metrics, Part, parts_of_updates
 from itc.train.collect import collect, count
-from itc.train.imagine import dream_metrics
+from itc.train.imagine import imagination_metrics
 from itc.train.optimise import repeat
-from itc.train.vq_agent.config import LEAST_DREAM, LEAST_PIECE, ImagineConfig, VQConfig
-from itc.train.vq_agent.dream_world import VQWorld
+from itc.train.vq_agent.config import LEAST_PIECE, SHORTEST_ROLLOUT, ImagineConfig, VQConfig
 from itc.train.vq_agent.learn_policy import PolicyState, learn_policy
 from itc.train.vq_agent.learn_tokenizer import TokenizerState, learn_tokenizer, perceptual_of
 from itc.train.vq_agent.learn_world_model import WorldModelState, learn_world_model
+from itc.train.vq_agent.model_env import VQWorld
 from itc.train.vq_agent.state import VQState
 from itc.types import Rollout
 from itc.world_models.pop_losses import Segments
@@ -65,8 +65,8 @@ def parts_of(env: Environment, config: VQConfig, iteration: int) -> list[Part]:
         learn = partial(_learn_world_model, config)
         parts += parts_of_updates("world model", learn, config.world_model_learning.updates, UPDATES_PER_PART)
     if config.learn_policy and iteration >= config.imagine.after and config.imagine.updates:
-        dream = partial(_learn_in_dreams, env, config)
-        parts += parts_of_updates("dreams", dream, config.imagine.updates, UPDATES_PER_PART)
+        imagined = partial(_learn_in_imagination, env, config)
+        parts += parts_of_updates("imagination", imagined, config.imagine.updates, UPDATES_PER_PART)
     if config.evaluate.every and (iteration + 1) % config.evaluate.every == 0:
         # Whole rounds: their means are then the mean of all episodes.
         rounds, at_once = -(-config.evaluate.episodes // AT_ONCE), min(AT_ONCE, config.evaluate.episodes)
@@ -98,13 +98,13 @@ def _play(env: Environment, config: VQConfig, state: VQState, key: Array) -> tup
 
 
 @partial(jax.jit, static_argnames="frames")
-def _remembered(player: FramePolicy, memory: Replay, episode: Int32[Array, ""], frames: int) -> Memory:
+def _remembered(player: FramePolicy, memory: Replay, episode: Int32[Array, ""], frames: int) -> LSTMState:
     """What the policy remembers of the running episode; nothing, if it has just begun."""
     seen = piece_until(memory, (memory.head - 1)[None] % memory.slots, frames, "frame", "episode")
     mask = seen.mask & (seen.steps["episode"] == episode)
     tokens = player.tokenizer.encode(seen.steps["frame"][0])
     network = player.policy.network
-    return network.watch(network.empty_memory(1), player.policy.codebook[tokens][None], mask)
+    return network.watch(network.initial_state(1), player.policy.codebook[tokens][None], mask)
 
 
 def _learn_tokenizer(config: VQConfig, updates: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:
@@ -168,7 +168,7 @@ def updated_world_model(
         world_model, surprise = carry
         pick_key, dropout_key = random.split(key)
         first = pick_surprising(pick_key, allowed, surprise, surprising, learning.sequences - surprising)
-        segments = segments_from(memory, first, config.world_model.blocks)
+        segments = segments_from(memory, first, config.world_model.context_frames)
         learned = learn_world_model(world_model, codebook, segments, dropout_key, learning, config.compat.late_ends)
         return (learned.state, surprise.at[first].set(learned.surprise)), learned.metrics
 
@@ -183,10 +183,10 @@ def segments_from(memory: Replay, first: Int32[Array, " b"], length: int) -> Seg
     return Segments(steps["tokens"].astype(jnp.int32), steps["action"], steps["reward"], steps["end"], mask)
 
 
-def _learn_in_dreams(
+def _learn_in_imagination(
     env: Environment, config: VQConfig, updates: int, state: VQState, key: Array
 ) -> tuple[VQState, Metrics]:
-    policy, metrics = improved_in_dreams(
+    policy, metrics = improved_in_imagination(
         state.policy, world_of(state, env, config, config.decode_config), state.memory, key, updates, config
     )
     return state._replace(policy=policy), metrics
@@ -208,30 +208,30 @@ def world_of(state: VQState, env: Environment, config: VQConfig, decoder: Decode
 
 
 @partial(jax.jit, static_argnames=("updates", "config"), donate_argnames="policy")
-def improved_in_dreams(
+def improved_in_imagination(
     policy: PolicyState, world: VQWorld, memory: Replay, key: Array, updates: int, config: VQConfig
 ) -> tuple[PolicyState, Metrics]:
     codebook = world.tokenizer.codebook
 
     def update(policy: PolicyState, key: Array):
         act = TokenPolicy(policy.network, codebook, forgets=False)
-        remembered, dream = dream_of_play(
-            world, act, memory, key, config.imagine, config.dream_steps, config.compat.look_ahead
+        remembered, imagined = imagine_from_replay(
+            world, act, memory, key, config.imagine, config.imagination_steps, config.compat.look_ahead
         )
-        policy, metrics = learn_policy(policy, remembered, dream, codebook, config.actor_critic)
-        return policy, metrics | dream_metrics(dream)
+        policy, metrics = learn_policy(policy, remembered, imagined, codebook, config.actor_critic)
+        return policy, metrics | imagination_metrics(imagined)
 
     return repeat(update, policy, key, updates)
 
 
-class DreamOfPlay(NamedTuple):
-    """A dream of the policy at play, and what it remembered when it fell asleep."""
+class ImaginedPlay(NamedTuple):
+    """An imagined rollout of the policy at play, and what it remembered when it fell asleep."""
 
-    memory: Memory
+    memory: LSTMState
     rollout: Rollout
 
 
-def dream_of_play(
+def imagine_from_replay(
     world: VQWorld,
     act: TokenPolicy,
     memory: Replay,
@@ -240,25 +240,27 @@ def dream_of_play(
     steps: int,
     look_ahead: bool = False,
     read: bool = False,
-) -> DreamOfPlay:
+) -> ImaginedPlay:
     """Let the policy play on in the world model, from moments out of the replay memory.
 
-    Of a piece …, s_k, s_k+1 the dream goes on from s_k, with s_k−1 as its past; the last frame, after which an episode
+    Of a piece …, s_k, s_k+1 the imagined rollout goes on from s_k, with s_k−1 as its past; the last frame, after which an episode
     may be over, is left out. The authors' policy sees that last frame instead of s_k when it chooses its first action:
     `look_ahead`. The tokens in memory are those of this epoch once its frames have been read; `read` does not rely on
     that.
     """
-    pick_key, dream_key, play_key = random.split(key, 3)
-    last = pick(pick_key, endings(memory, LEAST_DREAM), config.lanes)
+    pick_key, imagination_key, play_key = random.split(key, 3)
+    last = pick(pick_key, endings(memory, SHORTEST_ROLLOUT), config.num_envs)
     piece, mask = piece_until(memory, last, config.burn_in + 2, "frame" if read else "tokens", "action")
     action = piece["action"]
     tokens = world.read_pieces(piece["frame"]) if read else piece["tokens"].astype(jnp.int32)
     seen = tokens[:, -1] if look_ahead else tokens[:, -2]
     known = -1 if look_ahead else -2
-    remembered = act.network.watch(act.empty_memory(config.lanes), act.codebook[tokens[:, :known]], mask[:, :known])
-    asleep = world.fall_asleep(dream_key, tokens[:, -1 - world.context : -1], action[:, -1 - world.context : -2])
-    start = Play(asleep, seen, jnp.zeros(config.lanes, bool), remembered)
-    return DreamOfPlay(remembered, rollout(world, start, act, play_key, steps)[1])
+    remembered = act.network.watch(act.initial_state(config.num_envs), act.codebook[tokens[:, :known]], mask[:, :known])
+    asleep = world.start_from_tokens(
+        imagination_key, tokens[:, -1 - world.context : -1], action[:, -1 - world.context : -2]
+    )
+    start = Play(asleep, seen, jnp.zeros(config.num_envs, bool), remembered)
+    return ImaginedPlay(remembered, rollout(world, start, act, play_key, steps)[1])
 
 
 def _evaluate(env: Environment, config: VQConfig, episodes: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:

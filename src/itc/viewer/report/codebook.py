@@ -1,4 +1,4 @@
-"""The words dreams are made of: every code in use."""
+"""The words imagined rollouts are made of: every code in use."""
 
 from collections.abc import Sequence
 

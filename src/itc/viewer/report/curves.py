@@ -17,8 +17,8 @@ MOST_POINTS = 250  # more than can be seen
 LEARNERS = {  # further numbers of the metrics, and what they are
     "world_model/token_loss": "world model: loss per token",
     "world_model/token_accuracy": "world model: share of tokens right",
-    "dreams/reward": "reward per dreamed step",
-    "dreams/copied": "share of dreamed tokens that are copies",
+    "imagination/reward": "reward per imagined step",
+    "imagination/copied": "share of imagined tokens that are copies",
     "play/entropy": "entropy of the policy",
     "codes": "codes in use",
 }
@@ -77,17 +77,25 @@ def _thinned(xs: list[int]) -> list[int]:
 
 
 def _warm_ups(groups: Sequence[Group]) -> list[Mark]:
-    """Where imagination begins; whose it is, if that is not the same for all who dream."""
+    """Where imagination begins; whose it is, if that is not the same for all who imagined rollout."""
     together: dict[int, list[str]] = {}
     for one in groups:
         config = one.runs[0].config
-        if config.dreams_after is not None:
-            together.setdefault(config.dreams_after, []).append(one.name)
-    dreamers = {name for names in together.values() for name in names}
+        if config.imagination_after is not None:
+            together.setdefault(config.imagination_after, []).append(one.name)
+    imaginers = {name for names in together.values() for name in names}
     if len(together) == 1:
-        awake = [one.name for one in groups if one.name not in dreamers]
-        return [Mark(at, f"dreams begin, but for {', '.join(awake)}" if awake else "dreams begin") for at in together]
-    return [Mark(at, f"dreams of {', '.join(names)}") for at, names in together.items()]
+        first_step = [one.name for one in groups if one.name not in imaginers]
+        return [
+            Mark(
+                at,
+                f"imagined rollouts begin, but for {', '.join(first_step)}"
+                if first_step
+                else "imagined rollouts begin",
+            )
+            for at in together
+        ]
+    return [Mark(at, f"imagined rollouts of {', '.join(names)}") for at, names in together.items()]
 
 
 def _at_the_end(groups: Sequence[Group], shown: dict[str, str]) -> Markup:

@@ -20,9 +20,7 @@ def title_of(groups: Sequence[Group]) -> str:
 def overview(groups: Sequence[Group], sections: Sequence[Section]) -> Markup:
     """Title, a line for each group, and what there is to read."""
     runs = sum(len(one.runs) for one in groups)
-    what = (
-        f"{runs} {'run' if runs == 1 else 'runs'} of a world model made of tokens, and of the policy that dreams in it"
-    )
+    what = f"{runs} {'run' if runs == 1 else 'runs'} of a world model made of tokens, and of the policy that imagined rollouts in it"
     return element(
         "header",
         element("p", "itc report", class_="kicker"),

@@ -15,7 +15,7 @@ from itc.viewer.report.phases import phases
 from itc.viewer.report.reading import Group, read_runs
 from itc.viewer.report.section import Section
 from itc.viewer.report.settings import settings
-from itc.viewer.report.strips import dreams, film_of
+from itc.viewer.report.strips import film_of, imagination
 from itc.viewer.report.truth import truth
 
 # The browser itself refuses whatever is not on the page.
@@ -27,7 +27,7 @@ def report(paths: Sequence[Path], tell: Callable[[str], None] = lambda said: Non
     groups = group(read_runs(paths))
     films, sheets = [], []
     for one in groups:  # one after the other: a run's memory can be large
-        tell(f"dreaming with {one.runs[0].path}")
+        tell(f"imagining with {one.runs[0].path}")
         run = load(one.runs[0].path)
         films.append(film_of(one.name, run))
         sheets.append(sheet_of(one.name, run))
@@ -35,7 +35,7 @@ def report(paths: Sequence[Path], tell: Callable[[str], None] = lambda said: Non
         curves(groups),
         evaluation(groups),
         truth(groups),
-        dreams([film for film in films if film is not None]),
+        imagination([film for film in films if film is not None]),
         phases(groups),
         codebook([sheet for sheet in sheets if sheet is not None]),
         settings(groups),

@@ -32,7 +32,9 @@ def phases(groups: Sequence[Group]) -> Section | None:
         prose("Where the seconds of training went, compilation included, as the mean over seeds."),
         element("div", bars, class_="bar-rows"),
         legend([(name, phase_colour(name), False) for name in names]),
-        prose("Below: one iteration, as the median over those that dream, its share of everything, and everything."),
+        prose(
+            "Below: one iteration, as the median over those that imagined rollout, its share of everything, and everything."
+        ),
         table(("", *names, IN_ALL), rows, "Time of each phase"),
     )
     return Section("time", "Where the time went", body)

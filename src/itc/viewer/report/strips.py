@@ -1,4 +1,4 @@
-"""The real world above, dreams of it below, frame by frame: what differs is outlined, what was copied has an arrow."""
+"""The real world above, imagined rollouts of it below, frame by frame: what differs is outlined, what was copied has an arrow."""
 
 from collections.abc import Sequence
 
@@ -8,15 +8,15 @@ from jaxtyping import Bool, Int, UInt8
 from itc.decoding.config import PRESETS
 from itc.runs import Run
 from itc.types import EnvSpec
-from itc.viewer.dreams import Beside, dream_beside, to_compare
+from itc.viewer.imagination import Beside, imagined_beside, to_compare
 from itc.viewer.report.markup import Markup, element
 from itc.viewer.report.pixels import frame_uri
 from itc.viewer.report.section import Section, prose
 
-FRAMES = 11  # at most, those that the dream begins with included
+FRAMES = 11  # at most, those that the imagined rollout begins with included
 
 
-def dreams(films: Sequence[Markup]) -> Section | None:
+def imagination(films: Sequence[Markup]) -> Section | None:
     """Films of the groups; None while nobody has learned to see."""
     if not films:
         return None
@@ -26,18 +26,18 @@ def dreams(films: Sequence[Markup]) -> Section | None:
         element("span", "Outlined", class_="key wrong"), ": cells whose token is not that of the real frame. ",
         element("span", "Arrows", class_="key copy"), ": tokens copied from another cell, where that changed the cell.",
     )  # fmt: skip
-    return Section("dreams", "The world and its dreams", (note, _arrowhead(), *films))
+    return Section("imagination", "The world and its imagined rollouts", (note, _arrowhead(), *films))
 
 
 def film_of(name: str, run: Run) -> Markup | None:
-    """What a run dreams with the decoders to compare, and with its own if that is none of these."""
+    """What a run imagined rollouts with the decoders to compare, and with its own if that is none of these."""
     if not run.codes:
         return None
     decoders = to_compare(run.env.spec.name) | {"argmax": "argmax"}
     if run.config.decode_config not in [PRESETS[decoder] for decoder in decoders]:
         decoders["as trained"] = run.config.decode_config
     with run.config.precisely():
-        return film(name, run.env.spec, dream_beside(run, decoders, FRAMES))
+        return film(name, run.env.spec, imagined_beside(run, decoders, FRAMES))
 
 
 def film(name: str, spec: EnvSpec, beside: Beside) -> Markup:
@@ -46,12 +46,12 @@ def film(name: str, spec: EnvSpec, beside: Beside) -> Markup:
         _row(who, [_frame(frame, spec, who, at) for at, frame in enumerate(frames)])
         for who, frames in beside.pictures.items()
     ]
-    rows += [_row(decoder, _dreamed(decoder, beside, spec)) for decoder in beside.dreams]
+    rows += [_row(decoder, _imagined(decoder, beside, spec)) for decoder in beside.imagination]
     heads = [
         element("span", at, element("small", beside.actions[at - 1] if at else "")) for at in range(len(beside.real))
     ]
     strip = element("div", _row("", heads, kind="heads"), rows, class_="strip", role="region", tabindex="0",
-                    aria_label=f"Real and dreamed frames of {name}", style=f"--frames:{len(beside.real)}")  # fmt: skip
+                    aria_label=f"Real and imagined frames of {name}", style=f"--frames:{len(beside.real)}")  # fmt: skip
     return element("div", element("h3", name), _player(len(beside.real)), strip, class_="film")
 
 
@@ -73,14 +73,14 @@ def _row(name: str, frames: list[Markup], kind: str = "frames") -> Markup:
     return element("div", element("span", name, class_="who"), frames, class_=f"row {kind}", data_name=name)
 
 
-def _dreamed(decoder: str, beside: Beside, spec: EnvSpec) -> list[Markup]:
-    dream, wrong, pictures = beside.dreams[decoder], beside.wrong(decoder), []
-    for at, frame in enumerate(dream.film.frames):
+def _imagined(decoder: str, beside: Beside, spec: EnvSpec) -> list[Markup]:
+    imagined, wrong, pictures = beside.imagination[decoder], beside.wrong(decoder), []
+    for at, frame in enumerate(imagined.film.frames):
         drawn = []
-        if at >= dream.real_frames:
+        if at >= imagined.real_frames:
             drawn = [
                 _outline(wrong[at].reshape(spec.grid)),
-                _arrows(dream.source[at - dream.real_frames], dream.film.changed(at), spec.grid),
+                _arrows(imagined.source[at - imagined.real_frames], imagined.film.changed(at), spec.grid),
             ]
         pictures.append(_frame(frame, spec, decoder, at, drawn))
     return pictures

@@ -14,7 +14,7 @@ OURS_TO_THEIRS = {  # what `itc accuracy` measures → the nearest of theirs: me
 }
 TIMES = {  # what they timed → our phase, unit
     "world model training, minutes": ("world model", "min"),
-    "imagination, minutes": ("dreams", "min"),
+    "imagination, minutes": ("imagination", "min"),
     "total, hours": ("in all", "h"),
 }
 CRAFTAX = ("craftax-classic", "craftax")

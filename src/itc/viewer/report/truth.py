@@ -39,7 +39,11 @@ def truth(groups: Sequence[Group]) -> Section:
         if lacking:
             body.append(missing(f"No {what} measured yet:", command(measure, *lacking)))
     if not body:
-        body.append(prose("Not measured: the game does not tell where its creatures are. The films show dreams of it."))
+        body.append(
+            prose(
+                "Not measured: the game does not tell where its creatures are. The films show imagined rollouts of it."
+            )
+        )
     return Section("truth", "Is the dream true?", tuple(body))
 
 
@@ -111,9 +115,9 @@ def _hallucination(measures: Measures, one: Group) -> list[Markup]:
     ]
     charts = [_by_step(name, measures) for name in _with_steps(measures)]
     return [
-        element("h4", "Dreaming on"),
+        element("h4", "Imagining on"),
         prose(
-            "Dreams under recorded actions, beside what the simulator did. Duplication, disappearance and "
+            "Imagined rollouts under recorded actions, beside what the simulator did. Duplication, disappearance and "
             "transmutation are per creature and step. Creatures do come and go in truth: bold is nearest to it."
         ),
         table(("", *names), rows, f"Hallucination: {one.name}"),
@@ -122,7 +126,7 @@ def _hallucination(measures: Measures, one: Group) -> list[Markup]:
 
 
 def _by_step(name: str, measures: Measures) -> Markup:
-    """One line for each decoder over the steps of a dream."""
+    """One line for each decoder over the steps of an imagined rollout."""
     lines = []
     for decoder in _decoders(measures):
         steps = {int(key.removeprefix(name + STEP)): found for (who, key), found in measures.items()
@@ -132,7 +136,7 @@ def _by_step(name: str, measures: Measures) -> Markup:
             parts = ([getattr(steps[x], part) for x in xs] for part in ("value", "low", "high"))
             real = decoder == SIMULATOR
             lines.append(Line(decoder, decoder_colour(decoder), xs, *parts, dashed=real))
-    return line_chart(lines, name, "steps into the dream", shares=_is_share(name))
+    return line_chart(lines, name, "steps into the imagined rollout", shares=_is_share(name))
 
 
 def _with_steps(measures: Measures) -> list[str]:

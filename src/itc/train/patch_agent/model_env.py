@@ -9,20 +9,20 @@ from jaxtyping import Int, Int32, UInt8
 
 from itc.decoding.config import DecodeConfig
 from itc.tokenizers import patches
-from itc.train.imagine import DreamStep, DreamWorld, remember
+from itc.train.imagine import ImaginedStep, ModelEnv, remember
 from itc.types import EnvSpec
 from itc.world_models.gpt import Cache, WorldModel
 
 
-class DreamState(NamedTuple):
-    """What the model has seen, the frame it is at, and where chance comes from."""
+class ImaginationState(NamedTuple):
+    """What the model has seen, the frame it is at, and random key."""
 
     cache: Cache
     tokens: Int32[Array, "b n"]
     key: Array
 
 
-class PatchWorld(DreamWorld):
+class PatchWorld(ModelEnv):
     """The transformer's world. Rewards are sampled classes, 0 or 1."""
 
     model: WorldModel
@@ -36,7 +36,7 @@ class PatchWorld(DreamWorld):
 
     @property
     def room(self) -> int:
-        return self.model.config.blocks
+        return self.model.config.context_frames
 
     def read(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
         return patches.encode(self.codebook, frames)
@@ -44,20 +44,22 @@ class PatchWorld(DreamWorld):
     def show(self, tokens: Int[Array, "b n"]) -> UInt8[Array, "b H W c"]:
         return patches.decode(self.codebook, tokens, self.spec.grid)
 
-    def fall_asleep(self, key: Array, tokens: Int[Array, "b context n"], actions: Int[Array, "b past"]) -> DreamState:
+    def start_from_tokens(
+        self, key: Array, tokens: Int[Array, "b context n"], actions: Int[Array, "b past"]
+    ) -> ImaginationState:
         def take_in(cache: Cache, tokens: Array, action: Array) -> Cache:
             return self.model.step(cache, tokens, action, self.bucket)[0]
 
         cache = remember(take_in, self.model.empty_cache(len(tokens)), tokens[:, :-1], actions)
-        return DreamState(cache, tokens[:, -1], key)
+        return ImaginationState(cache, tokens[:, -1], key)
 
-    def step(self, state: DreamState, action: Int[Array, " b"]) -> tuple[DreamState, DreamStep]:
+    def step(self, state: ImaginationState, action: Int[Array, " b"]) -> tuple[ImaginationState, ImaginedStep]:
         key, reward_key, done_key, token_key = random.split(state.key, 4)
         cache, prediction = self.model.step(state.cache, state.tokens, action, self.bucket)
         done = random.categorical(done_key, prediction.done) == 1
         fresh, codes = None if self.copy_after_done else done, jnp.minimum(self.codebook.size, self.bucket)
         decoded = self.decode(prediction.tokens, state.tokens, token_key, fresh, codes)
-        outcome = DreamStep(
+        outcome = ImaginedStep(
             frame=self.show(decoded.tokens),
             reward=random.categorical(reward_key, prediction.reward).astype(jnp.float32),
             terminated=done,
@@ -65,4 +67,4 @@ class PatchWorld(DreamWorld):
             tokens=decoded.tokens,
             source=decoded.source,
         )
-        return DreamState(cache, decoded.tokens, key), outcome
+        return ImaginationState(cache, decoded.tokens, key), outcome

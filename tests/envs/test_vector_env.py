@@ -7,7 +7,7 @@ import pytest
 from jax import random
 
 from itc.envs.creatures import Creatures
-from itc.envs.wrappers import Game, Lanes, Turn
+from itc.envs.wrappers import Game, Turn, VectorEnv
 from itc.types import EnvSpec
 
 
@@ -53,14 +53,14 @@ class Countdown(Game):
 
 def test_worlds_are_made_only_where_episodes_ended():
     game = Countdown()
-    env, lanes = Lanes(game), 16
-    state, frame = env.reset(random.key(0), lanes)
+    env, num_envs = VectorEnv(game), 16
+    state, frame = env.reset(random.key(0), num_envs)
     jax.effects_barrier()
-    assert game.worlds_made == lanes
+    assert game.worlds_made == num_envs
     left = np.asarray(frame)[:, 0, 0, 0].astype(int)
     ends = 0
     for _ in range(20):
-        state, step = env.step(state, jnp.zeros(lanes, jnp.int32))
+        state, step = env.step(state, jnp.zeros(num_envs, jnp.int32))
         left -= 1
         ended = left == 0
         np.testing.assert_array_equal(step.terminated, ended)
@@ -70,12 +70,12 @@ def test_worlds_are_made_only_where_episodes_ended():
         assert (fresh[ended] >= 3).all()
         left, ends = fresh, ends + ended.sum()
         jax.effects_barrier()
-        assert game.worlds_made == lanes + ends
-    assert 20 < ends < 20 * lanes, "nothing tested"
+        assert game.worlds_made == num_envs + ends
+    assert 20 < ends < 20 * num_envs, "nothing tested"
 
 
 def test_an_end_by_the_game_and_the_clock_at_once_is_the_games():
-    env = Lanes(Countdown(time_limit=5))
+    env = VectorEnv(Countdown(time_limit=5))
     state, frame = env.reset(random.key(0), 64)
     left = np.asarray(frame)[:, 0, 0, 0]
     for _ in range(5):
@@ -88,7 +88,7 @@ def test_an_end_by_the_game_and_the_clock_at_once_is_the_games():
 
 
 def test_types_are_those_of_the_start_and_none_is_weak():
-    env = Lanes(Countdown())
+    env = VectorEnv(Countdown())
     state, _ = env.reset(random.key(0), 2)
     after, _ = env.step(state, jnp.zeros(2, jnp.int32))
     assert jax.tree.map(jax.typeof, state) == jax.tree.map(jax.typeof, after)
@@ -97,7 +97,7 @@ def test_types_are_those_of_the_start_and_none_is_weak():
 
 @pytest.fixture(scope="module")
 def creatures():
-    return Lanes(Creatures())
+    return VectorEnv(Creatures())
 
 
 def test_nothing_depends_on_lane_mates(creatures):

@@ -10,22 +10,22 @@ from jaxtyping import Bool, Int, Int32, UInt8
 from itc.decoding.config import DecodeConfig
 from itc.hl_gauss import REWARDS
 from itc.tokenizers.vqvae import VQVAE, Statistics
-from itc.train.imagine import DreamStep, DreamWorld, remember
+from itc.train.imagine import ImaginedStep, ModelEnv, remember
 from itc.types import EnvSpec
 from itc.world_models.pop import CONTEXT, POPWorldModel, RetentionState
 from itc.world_models.pop_losses import intrinsic_reward
 
 
-class VQDreamState(NamedTuple):
-    """What the model has seen, the frame it is at, whether that is real, and where chance comes from."""
+class VQImaginationState(NamedTuple):
+    """What the model has seen, the frame it is at, whether that is real, and random key."""
 
     memory: RetentionState
     tokens: Int32[Array, "b n"]
-    awake: Bool[Array, ""]
+    first_step: Bool[Array, ""]
     key: Array
 
 
-class VQWorld(DreamWorld):
+class VQWorld(ModelEnv):
     """The retention model's world. Rewards are expected ones, and more where the ensemble disagrees."""
 
     model: POPWorldModel
@@ -41,7 +41,9 @@ class VQWorld(DreamWorld):
 
     @property
     def room(self) -> int:
-        return self.model.config.blocks - 1  # the last frame of a training sequence is predicted from those before
+        return (
+            self.model.config.context_frames - 1
+        )  # the last frame of a training sequence is predicted from those before
 
     def read(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
         return self.tokenizer.encode(frames)
@@ -49,27 +51,29 @@ class VQWorld(DreamWorld):
     def show(self, tokens: Int[Array, "b n"]) -> UInt8[Array, "b H W c"]:
         return self.tokenizer.decode(tokens, self.statistics)
 
-    def fall_asleep(self, key: Array, tokens: Int[Array, "b context n"], actions: Int[Array, "b past"]) -> VQDreamState:
+    def start_from_tokens(
+        self, key: Array, tokens: Int[Array, "b context n"], actions: Int[Array, "b past"]
+    ) -> VQImaginationState:
         memory = remember(self._take_in, self.model.empty_state(len(tokens)), tokens[:, :-1], actions)
-        return VQDreamState(memory, tokens[:, -1].astype(jnp.int32), jnp.bool_(True), key)
+        return VQImaginationState(memory, tokens[:, -1].astype(jnp.int32), jnp.bool_(True), key)
 
     def _take_in(self, memory: RetentionState, tokens: Int[Array, "b n"], action: Int[Array, " b"]) -> RetentionState:
         return self.model.observe(memory, self.tokenizer.embedding(tokens), action)
 
-    def step(self, state: VQDreamState, action: Int[Array, " b"]) -> tuple[VQDreamState, DreamStep]:
+    def step(self, state: VQImaginationState, action: Int[Array, " b"]) -> tuple[VQImaginationState, ImaginedStep]:
         key, done_key, token_key = random.split(state.key, 3)
         memory = self._take_in(state.memory, state.tokens, action)
         prediction = self.model.predict(memory)
         done = random.categorical(done_key, prediction.done) == 1
         # Nothing is copied where `fresh`, so that every token is an ordinary sample.
         fresh = jnp.zeros_like(done) if self.copy_after_done else done
-        fresh |= state.awake & self.first_step_sampled
+        fresh |= state.first_step & self.first_step_sampled
         decoded = self.decode(prediction.tokens, state.tokens, token_key, fresh)
         tokens = decoded.tokens.astype(jnp.int32)
         reward = REWARDS.mean(prediction.reward)
         if self.curiosity:
             reward += self.curiosity * intrinsic_reward(prediction.members)
-        outcome = DreamStep(
+        outcome = ImaginedStep(
             frame=tokens,
             reward=reward,
             terminated=done,
@@ -77,4 +81,4 @@ class VQWorld(DreamWorld):
             tokens=tokens,
             source=decoded.source,
         )
-        return VQDreamState(memory, tokens, jnp.bool_(False), key), outcome
+        return VQImaginationState(memory, tokens, jnp.bool_(False), key), outcome

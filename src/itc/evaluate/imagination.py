@@ -1,0 +1,83 @@
+"""Imagined rollouts under recorded actions: what would have been seen if the model were the world."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, random
+from jaxtyping import Bool, Int, Int32, UInt8
+
+from itc.envs.rollout import begin, recorded_policy
+from itc.runs import Run
+from itc.train.collect import collect, ends_of
+from itc.train.imagine import ModelEnv, imagine
+
+AT_ONCE = 32  # windows imagined together
+
+
+def imagine_windows(
+    world: ModelEnv, tokens: Int32[np.ndarray, "b n"], actions: Int32[np.ndarray, "b t"], key: Array
+) -> tuple[Int32[np.ndarray, "b frames n"], Bool[np.ndarray, "b t"]]:
+    """Imagined rollout on from each frame: the tokens of all frames, the first included, and whether no end was imagined yet."""
+    imagined, going = [], []
+    for start in range(0, len(tokens), AT_ONCE):
+        window = np.arange(start, start + AT_ONCE).clip(max=len(tokens) - 1)  # one shape for all
+        seen, ended = _imagine(
+            world, jnp.asarray(tokens[window]), jnp.asarray(actions[window]), random.fold_in(key, start)
+        )
+        real = slice(len(tokens) - start)
+        imagined.append(np.asarray(seen)[real])
+        going.append(~np.logical_or.accumulate(np.asarray(ended)[real], axis=1))
+    frames = np.concatenate([tokens[:, None], np.concatenate(imagined)], axis=1)
+    return frames, np.concatenate(going)
+
+
+@jax.jit
+def _imagine(world: ModelEnv, tokens: Array, actions: Array, key: Array) -> tuple[Array, Array]:
+    first = world.show(tokens)[:, None]
+    steps = actions.shape[1]
+    _, imagined = imagine(world, key, first, actions[:, :0], recorded_policy(actions), jnp.int32(0), steps)
+    return imagined.outcome.tokens, imagined.outcome.terminated
+
+
+@jax.jit
+def continue_from(
+    world: ModelEnv, key: Array, frames: UInt8[Array, "b t H W c"], actions: Int[Array, "b steps"]
+) -> tuple[Int32[Array, "b imagined n"], Int32[Array, "b imagined n"]]:
+    """Tokens imagined after as many real frames as the world needs, under the actions of all but the last frame, and
+    where each came from."""
+    past = world.context - 1
+    policy = recorded_policy(actions[:, past:])
+    steps = actions.shape[1] - past
+    _, imagined = imagine(world, key, frames[:, : past + 1], actions[:, :past], policy, jnp.int32(0), steps)
+    return imagined.outcome.tokens, imagined.outcome.source
+
+
+@jax.jit
+def read(world: ModelEnv, frames: UInt8[Array, "t H W c"]) -> Int32[Array, "t n"]:
+    """The tokens of real frames."""
+    return world.read(frames)
+
+
+@jax.jit
+def draw(world: ModelEnv, tokens: Int32[Array, "t n"]) -> UInt8[Array, "t H W c"]:
+    """The frames of tokens."""
+    return world.show(tokens)
+
+
+class Played(NamedTuple):
+    """Games side by side."""
+
+    frames: UInt8[np.ndarray, "b t H W c"]
+    actions: Int32[np.ndarray, "b t"]
+    ended: Bool[np.ndarray, "b t"]  # by the action taken here
+
+
+def held_out_play(run: Run, key: Array, num_envs: int, lead_in: int, steps: int) -> Played:
+    """What the run's policy sees and does in new games, after some steps that nobody looks at."""
+    reset_key, play_key = random.split(key)
+    policy = run.policy
+    start = begin(*run.env.reset(reset_key, num_envs), policy.initial_state(num_envs))
+    _, seen = collect(run.env, policy, start, play_key, lead_in + steps)
+    return Played(*(np.asarray(part)[:, lead_in:] for part in (seen.frames, seen.actions, ends_of(seen))))
