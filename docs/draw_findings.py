@@ -1,4 +1,4 @@
-"""Draw what `docs/findings.md` shows, from the measured files in `results/`."""
+"""Draw the figure of `docs/findings.md` from the measured files in `results/`."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ MEASURES = ("duplication", "disappearance", "count error", "stay rate")
 
 
 def by_step(measures: list[Measure], decoder: str, measure: str) -> dict[int, float]:
-    """What was measured after each step of an imagined rollout."""
+    """A measure's value at each step of an imagined rollout."""
     start = measure + STEP
     found = [one for one in measures if one.decoder == decoder and one.measure.startswith(start)]
     return {int(one.measure.removeprefix(start)): one.value for one in found}

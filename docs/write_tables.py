@@ -41,14 +41,14 @@ def demo_table() -> str:
         f"| decoder | right number of walkers | count error | stay rate (truth {measured['truth']['stay_rate']:.2f}) |",
         "|---|---|---|---|",
     ]
-    for name, kept in measured["decoders"].items():
-        row = f"| {name} | {kept['right_number']:.1%} | {kept['count_error']:.2f} | {kept['stay_rate']:.2f} |"
+    for name, one in measured["decoders"].items():
+        row = f"| {name} | {one['right_number']:.1%} | {one['count_error']:.2f} | {one['stay_rate']:.2f} |"
         lines.append(row.replace("| conserving |", "| **conserving** |"))
     return "\n".join(lines)
 
 
 def bench_table(name: str, everything: bool = False, without: str = "") -> str:
-    """What has a target, or everything; names without what they all begin with."""
+    """Records with a target, or all of them; `without` is a prefix to leave out of the names."""
     records = json.loads((ROOT / f"results/bench_{name}.json").read_text())
     lines = ["| measured | value | 95 % interval | target |", "|---|---|---|---|"]
     for record in records:
@@ -64,16 +64,20 @@ def bench_table(name: str, everything: bool = False, without: str = "") -> str:
 
 
 def record_table(game: str) -> str:
-    """Returns of the quick agent by decoder, beside runs without imagination."""
+    """Returns of the quick agent by decoder, next to runs without imagination."""
     found = {}
-    for name, label in ((game, None), (f"{game}_off", "imagination off"), (f"{game}_off_same_time", "… for as long")):
+    for name, label in (
+        (game, None),
+        (f"{game}_off", "imagination off"),
+        (f"{game}_off_same_time", "imagination off, same time"),
+    ):
         path = ROOT / f"results/record/{name}.json"
         for record in json.loads(path.read_text()) if path.exists() else ():
             found.setdefault(label or f"`{record['settings']['decoder']}`", []).append(record)
     if not found:
         return "(not measured yet)"
     lines = [
-        "| imagined rollouts decoded by | interactions | seeds | return, mean | each seed |",
+        "| decoder in imagination | interactions | seeds | mean return | return of each seed |",
         "|---|---|---|---|---|",
     ]
     for label, records in found.items():
@@ -82,17 +86,19 @@ def record_table(game: str) -> str:
         mean, interactions = sum(returns) / len(returns), records[0]["interactions"]
         lines.append(f"| {label} | {interactions:,} | {len(records)} | {mean:.2f} | {each} |")
     chance = next(iter(found.values()))[0]["random_return"]
-    lines.append(f"| playing at random | | | {chance:.2f} | |")
+    lines.append(f"| random play | | | {chance:.2f} | |")
     return "\n".join(lines)
 
 
 def measured(*files: str) -> dict[tuple[str, str], Measure]:
-    """What is in files of `results/`, by decoder and measure."""
+    """The measures in files of `results/`, by decoder and name."""
     return {(one.decoder, one.measure): one for file in files for one in read_measures(ROOT / "results" / file)}
 
 
-def truth_table(found: dict[tuple[str, str], Measure], columns: dict[str, str], cell: Callable[[Measure], str]) -> str:
-    """A line for each decoder, a column for each measure that anybody has."""
+def decoders_table(
+    found: dict[tuple[str, str], Measure], columns: dict[str, str], cell: Callable[[Measure], str]
+) -> str:
+    """A row for each decoder, a column for each measure that at least one of them has."""
     shown = {measure: title for measure, title in columns.items() if any(measure == known for _, known in found)}
     decoders = dict.fromkeys(decoder for decoder, measure in found if measure in shown)
     lines = [f"| | {' | '.join(shown.values())} |", "|---" * (len(shown) + 1) + "|"]
@@ -128,21 +134,21 @@ def accuracy_table(name: str) -> str:
         "plausible · context 20 · with creatures": "… with creatures",
         "token error · context 20 · all": "token error, context 20",
     }
-    return truth_table(measured(f"accuracy-{name}.json"), columns, _percent)
+    return decoders_table(measured(f"accuracy-{name}.json"), columns, _percent)
 
 
 def gains_table() -> str:
-    """Differences from plain sampling in points of percent."""
+    """Differences from plain sampling in percentage points."""
     columns = {
         f"{what}{MINUS} · context 1 · {group}": f"{what}, {group}"
         for what in ("plausible", "token error")
         for group in ("all", "with creatures")
     }
-    return truth_table(measured("accuracy-craftax-classic.json"), columns, _percent)
+    return decoders_table(measured("accuracy-craftax-classic.json"), columns, _percent)
 
 
 def positions_table() -> str:
-    """Two models that differ in their positions only."""
+    """Two models that differ only in their position encodings."""
     columns = ("plausible · context 1", "plausible · context 20", "token error · context 20")
     titles = " | ".join(name.replace(" ·", ",") for name in columns)
     lines = [f"| positions | decoder | {titles} |", "|---" * 5 + "|"]
@@ -155,7 +161,7 @@ def positions_table() -> str:
 
 
 def sweep_table(*files: str) -> str:
-    """Settings of a decoder, single steps."""
+    """Settings of a decoder, measured one step ahead."""
     columns = {
         "duplication": "duplication",
         "disappearance": "disappearance",
@@ -167,7 +173,7 @@ def sweep_table(*files: str) -> str:
         "token error · context 20 · all": "token error",
     }
     found = measured(*(f"sweep/{file}.json" for file in files))
-    return truth_table(found, columns, lambda one: f"{one.value:.3f}")
+    return decoders_table(found, columns, lambda one: f"{one.value:.3f}")
 
 
 def hallucination_table(name: str) -> str:
@@ -177,38 +183,40 @@ def hallucination_table(name: str) -> str:
         "transmutation": "transmutation",
         "count error": "count error",
         "stay rate": "stay rate",
-        "novelty: tiles beside the player": "tiles changed beside the player",
-        "novelty: tiles elsewhere": "… elsewhere",
+        "novelty: tiles beside the player": "tiles changed next to the player",
+        "novelty: tiles elsewhere": "tiles changed elsewhere",
     }
-    return truth_table(measured(f"hallucination-{name}.json"), columns, _rate)
+    return decoders_table(measured(f"hallucination-{name}.json"), columns, _rate)
 
 
 def foresight_table(name: str) -> str:
-    """What a model has learned beside what needs no learning, and how often imagined rollouts show what there is to see."""
+    """Tokenizer and world model next to baselines without learning, and how often frames show paddle and ball."""
     found = json.loads((ROOT / f"results/world_model_{name}.json").read_text())
-    lines = ["| | learned | without learning |", "|---|---|---|"]
+    lines = ["| | learned | baseline without learning |", "|---|---|---|"]
     error, mean = found["tokenizer error"], found["mean frame error"]
-    lines.append(f"| error of a frame drawn again | {error:.2g} | {mean:.2g} (the mean frame) |")
-    copy, habit = found["copy loss"], found["marginal entropy"]
+    lines.append(f"| reconstruction error of a frame | {error:.2g} | {mean:.2g} (the mean frame) |")
+    copy, marginal = found["copy loss"], found["marginal entropy"]
     lines.append(
-        f"| loss of a token, nats | {found['token loss']:.3f} | {copy:.3f} (copying the last frame, smoothed), "
-        f"{habit:.3f} (the cell's habits) |"
+        f"| loss per token, nats | {found['token loss']:.3f} | {copy:.3f} (copying the last frame, smoothed), "
+        f"{marginal:.3f} (each cell's marginal distribution) |"
     )
     right, copied = found["token accuracy"], found["copy accuracy"]
-    lines += [f"| tokens foreseen | {right:.1%} | {copied:.1%} (copying) |", ""]
+    lines += [f"| token accuracy | {right:.1%} | {copied:.1%} (copying the last frame) |", ""]
     seen = [name.removeprefix("paddle ") for name in found if name.startswith("paddle ")]
     lines += ["| frames that show | the paddle | the ball |", "|---|---|---|"]
-    lines += [f"| {where} | {found[f'paddle {where}']:.1%} | {found[f'ball {where}']:.1%} |" for where in seen]
+    for where in seen:
+        label = where.replace("in tokens", "reconstructed from tokens").replace("imagined last", "last imagined frame,")
+        lines.append(f"| {label} | {found[f'paddle {where}']:.1%} | {found[f'ball {where}']:.1%} |")
     return "\n".join(lines)
 
 
 def learned_world_table() -> str:
-    """What matters most of the two tables of Craftax-classic, for four decoders."""
+    """The main measures of Craftax-classic, for four decoders and the simulator."""
     found = measured("accuracy-craftax-classic.json", "hallucination-craftax-classic.json")
     columns = {
         "plausible · context 20 · all": ("next frame plausible", "{:.1%}"),
-        "duplication": ("duplicated, per creature and step", "{:.1%}"),
-        "disappearance": ("lost, per creature and step", "{:.1%}"),
+        "duplication": ("duplication, per creature and step", "{:.1%}"),
+        "disappearance": ("disappearance, per creature and step", "{:.1%}"),
         "count error": ("count error", "{:.2f}"),
         "stay rate": ("stay rate", "{:.2f}"),
     }
@@ -224,7 +232,7 @@ def learned_world_table() -> str:
 
 
 def test_times_table() -> str:
-    """Processor seconds of the tests of each folder, once with nothing compiled and once with everything."""
+    """Processor seconds of the tests of each folder, with an empty and with a full compilation cache."""
     kept = json.loads((ROOT / "results/test_times.json").read_text())
     folders = sorted(set().union(*kept.values()))
     lines = [f"| folder | tests | {' | '.join(kept)} |", "|---" * (len(kept) + 2) + "|"]
@@ -233,13 +241,13 @@ def test_times_table() -> str:
         cells = (f"{times[folder]['processor_seconds']:.0f}" if folder in times else "" for times in kept.values())
         lines.append(f"| {folder} | {tests} | {' | '.join(cells)} |")
     sums = (sum(one["processor_seconds"] for one in times.values()) for times in kept.values())
-    lines.append(f"| in all | | {' | '.join(f'{total:.0f}' for total in sums)} |")
+    lines.append(f"| total | | {' | '.join(f'{total:.0f}' for total in sums)} |")
     return "\n".join(lines)
 
 
-TRUTHS = ("craftax-classic", "minatar-breakout", "minatar-asterix", "minatar-freeway", "minatar-space_invaders")
+MEASURED_ENVS = ("craftax-classic", "minatar-breakout", "minatar-asterix", "minatar-freeway", "minatar-space_invaders")
 TABLES = {
-    **{("docs/findings.md", f"accuracy {name}"): partial(accuracy_table, name) for name in TRUTHS},
+    **{("docs/findings.md", f"accuracy {name}"): partial(accuracy_table, name) for name in MEASURED_ENVS},
     ("docs/findings.md", "gains"): gains_table,
     ("docs/findings.md", "positions"): positions_table,
     ("docs/findings.md", "sweep costs"): partial(sweep_table, "craftax-classic-costs"),
@@ -247,7 +255,7 @@ TABLES = {
     ("docs/findings.md", "sweep shapes"): partial(sweep_table, "craftax-classic-noise", "craftax-classic-charge"),
     ("docs/findings.md", "sweep breakout"): partial(sweep_table, "minatar-breakout", "minatar-breakout-sample"),
     ("docs/findings.md", "sweep asterix"): partial(sweep_table, "minatar-asterix", "minatar-asterix-sample"),
-    **{("docs/findings.md", f"hallucination {name}"): partial(hallucination_table, name) for name in TRUTHS},
+    **{("docs/findings.md", f"hallucination {name}"): partial(hallucination_table, name) for name in MEASURED_ENVS},
     ("README.md", "breakout table"): partial(record_table, "breakout"),
     ("docs/training.md", "asterix table"): partial(record_table, "asterix"),
     ("README.md", "demo table"): demo_table,

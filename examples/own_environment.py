@@ -1,4 +1,4 @@
-"""An environment of one's own, complete: a player on a small board looks for a coin that keeps moving away.
+"""A complete environment of your own: a player on a small board looks for a coin, which moves when it is found.
 
 Run it with `python examples/own_environment.py`, or give its name to any command: `own_environment:coins`
 (with `examples` on the PYTHONPATH).
@@ -23,7 +23,7 @@ PATCH = 2  # pixels along a tile
 
 
 class Board(NamedTuple):
-    """A world: everything the game has to remember, as arrays."""
+    """The state of one game, as arrays."""
 
     player: jax.Array  # row, column
     coin: jax.Array
@@ -32,7 +32,7 @@ class Board(NamedTuple):
 
 
 class Coins(Game):
-    """The rules for one player. Nothing here knows about batches or about the next episode."""
+    """The rules for one player. Batches and new episodes are `VectorEnv`'s work."""
 
     spec = EnvSpec(
         name="coins",
@@ -77,7 +77,7 @@ class Coins(Game):
 
 
 def coins() -> VectorEnv:
-    """The environment: the game in many environments, with new episodes where old ones end."""
+    """Many games in parallel; where an episode ends, the next one starts."""
     return VectorEnv(Coins())
 
 

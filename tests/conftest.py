@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 # Tests compile a great deal and compute very little: a program half as fast that compiles six times as fast wins.
-# Said to the environment and before JAX is imported, so that it holds for programs which tests start, too. Where
+# Set in the environment and before JAX is imported, so that it holds for programs which tests start, too. Where
 # XLA_FLAGS are set already they stay: `XLA_FLAGS= pytest` tests what users run.
 FAST_TO_COMPILE = (
     "--xla_backend_optimization_level=0",
@@ -27,7 +27,7 @@ from jaxtyping import install_import_hook
 
 pytest_plugins = ["times"]
 
-# These are handed whatever people pass, and answer bad input in words of their own.
+# These take whatever people pass, and have error messages of their own for bad input.
 DOORS = {"itc.decoding.api", "itc.decoding.checks", "itc.decoding.config", "itc.decoding.edges"}
 MODULES = {".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in (ROOT / "src/itc").rglob("*.py")}
 install_import_hook(sorted(MODULES - DOORS), "beartype.beartype")
@@ -43,7 +43,7 @@ MANY = 30_000  # pieces of memory; Linux gives a process 65,530 by default, and 
 
 
 @pytest.fixture(autouse=True, scope="module")
-def forget_compiled_programs():
+def clear_compiled_programs():
     """After a module, before the compiler runs out of pieces of memory and crashes."""
     yield
     if MAPS.exists() and MAPS.read_text().count("\n") > MANY:

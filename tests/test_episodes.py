@@ -1,4 +1,4 @@
-"""Episodes in memory: where they begin and end, what is drawn of them, and that the ring runs over the oldest."""
+"""Episodes in a replay buffer: where they begin and end, what is drawn of them, and that the oldest are overwritten."""
 
 import jax
 import jax.numpy as jnp
@@ -41,16 +41,16 @@ def played(terminated, truncated, start=0):
     return Rollout(pictures(number), number[None].astype(np.int32) % 2, outcome, (), None)
 
 
-def remembered(slots=16, *rollouts):
-    memory, episode = initial_state(SPEC, slots), 0
+def filled(slots=16, *rollouts):
+    buffer, episode = initial_state(SPEC, slots), 0
     for one in rollouts:
         stored = steps_of(one, episode, SPEC.cells)
-        memory, episode = replay.add(memory, stored.steps, stored.count), stored.episode
-    return memory, episode
+        buffer, episode = replay.add(buffer, stored.steps, stored.count), stored.episode
+    return buffer, episode
 
 
-def leaf(memory, name):
-    return np.asarray(memory.steps[name][0])
+def leaf(buffer, name):
+    return np.asarray(buffer.steps[name][0])
 
 
 def test_an_episode_leaves_its_last_frame_without_an_action():
@@ -61,42 +61,42 @@ def test_an_episode_leaves_its_last_frame_without_an_action():
     np.testing.assert_array_equal(steps["episode"], [5, 5, 5, 6, 6, 6])
     np.testing.assert_array_equal(steps["reward"], [0, 1, 0, 2, 3, 0])
     np.testing.assert_array_equal(steps["action"], [0, 1, 0, 0, 1, 0])
-    np.testing.assert_array_equal(steps["end"], [0, 1, 0, 0, 0, 0])  # the clock is no end
+    np.testing.assert_array_equal(steps["end"], [0, 1, 0, 0, 0, 0])  # a time limit is no end
     assert (steps["surprise"] == NEW_SURPRISE).all()
 
 
 def test_pieces_begin_and_end_within_episodes():
-    memory, _ = remembered(16, played([0, 1, 0, 0, 1], [0] * 5))  # episodes of 3 and 4 frames, 7 slots
-    np.testing.assert_array_equal(np.flatnonzero(beginnings(memory, 3)), [0, 3, 4])
-    np.testing.assert_array_equal(np.flatnonzero(endings(memory, 3)), [2, 5, 6])
-    np.testing.assert_array_equal(np.flatnonzero(beginnings(memory, 4)), [3])
-    np.testing.assert_array_equal(np.flatnonzero(endings(memory, 4)), [6])
-    np.testing.assert_array_equal(np.flatnonzero(beginnings(memory, 1)), range(7))
+    buffer, _ = filled(16, played([0, 1, 0, 0, 1], [0] * 5))  # episodes of 3 and 4 frames, 7 slots
+    np.testing.assert_array_equal(np.flatnonzero(beginnings(buffer, 3)), [0, 3, 4])
+    np.testing.assert_array_equal(np.flatnonzero(endings(buffer, 3)), [2, 5, 6])
+    np.testing.assert_array_equal(np.flatnonzero(beginnings(buffer, 4)), [3])
+    np.testing.assert_array_equal(np.flatnonzero(endings(buffer, 4)), [6])
+    np.testing.assert_array_equal(np.flatnonzero(beginnings(buffer, 1)), range(7))
 
 
 def test_pieces_are_padded_where_the_episode_has_no_more():
-    memory, _ = remembered(16, played([0, 1, 0, 0, 1], [0] * 5))
-    later = piece_from(memory, jnp.array([1, 3]), 4, "frame")
+    buffer, _ = filled(16, played([0, 1, 0, 0, 1], [0] * 5))
+    later = piece_from(buffer, jnp.array([1, 3]), 4, "frame")
     np.testing.assert_array_equal(later.mask, [[1, 1, 0, 0], [1, 1, 1, 1]])
     np.testing.assert_array_equal(later.steps["frame"][1, :, 0, 0, 0], [2, 3, 4, 104])
-    earlier = piece_until(memory, jnp.array([1, 6]), 4, "frame")
+    earlier = piece_until(buffer, jnp.array([1, 6]), 4, "frame")
     np.testing.assert_array_equal(earlier.mask, [[0, 0, 1, 1], [1, 1, 1, 1]])
     np.testing.assert_array_equal(earlier.steps["frame"][0, 2:, 0, 0, 0], [0, 1])
 
 
-def test_the_ring_runs_over_the_oldest_and_no_piece_crosses_the_seam():
+def test_the_oldest_are_overwritten_and_no_piece_crosses_the_write_head():
     """Three rollouts of 4 in 10 slots: what is left begins in the middle of the first episode."""
     rollouts = [played([0, 0, 0, 0], [0] * 4, start) for start in (0, 4, 8)]
-    memory, _ = remembered(10, *rollouts)
-    frames = leaf(memory, "frame")[:, 0, 0, 0]
+    buffer, _ = filled(10, *rollouts)
+    frames = leaf(buffer, "frame")[:, 0, 0, 0]
     np.testing.assert_array_equal(frames, [10, 11, 2, 3, 4, 5, 6, 7, 8, 9])
     # All of one episode: pieces of 3 begin anywhere but at the two newest.
-    np.testing.assert_array_equal(np.flatnonzero(beginnings(memory, 3)), [2, 3, 4, 5, 6, 7, 8, 9])
-    np.testing.assert_array_equal(np.flatnonzero(endings(memory, 3)), [0, 1, 4, 5, 6, 7, 8, 9])
-    over_the_end = piece_from(memory, jnp.array([8]), 5, "frame")
+    np.testing.assert_array_equal(np.flatnonzero(beginnings(buffer, 3)), [2, 3, 4, 5, 6, 7, 8, 9])
+    np.testing.assert_array_equal(np.flatnonzero(endings(buffer, 3)), [0, 1, 4, 5, 6, 7, 8, 9])
+    over_the_end = piece_from(buffer, jnp.array([8]), 5, "frame")
     np.testing.assert_array_equal(over_the_end.steps["frame"][0, :4, 0, 0, 0], [8, 9, 10, 11])
     np.testing.assert_array_equal(over_the_end.mask[0], [1, 1, 1, 1, 0])
-    np.testing.assert_array_equal(piece_until(memory, jnp.array([3]), 4).mask[0], [0, 0, 1, 1])
+    np.testing.assert_array_equal(piece_until(buffer, jnp.array([3]), 4).mask[0], [0, 0, 1, 1])
 
 
 def test_picks_are_allowed_and_do_not_repeat():
@@ -126,15 +126,15 @@ def test_the_others_are_drawn_from_the_rest():
 
 
 def test_leaves_can_be_replaced():
-    memory, _ = remembered(16, played([0, 0], [0, 0]))
-    changed = with_steps(memory, surprise=jnp.arange(16.0))
+    buffer, _ = filled(16, played([0, 0], [0, 0]))
+    changed = with_steps(buffer, surprise=jnp.arange(16.0))
     np.testing.assert_array_equal(leaf(changed, "surprise"), np.arange(16))
-    np.testing.assert_array_equal(leaf(changed, "frame"), leaf(memory, "frame"))
+    np.testing.assert_array_equal(leaf(changed, "frame"), leaf(buffer, "frame"))
 
 
 def test_only_as_many_steps_are_added_as_asked_for():
     stored = steps_of(played([0, 0], [0, 0]), 0, 1)
-    memory = replay.add(initial_state(SPEC, 16), stored.steps, 2)
-    assert (int(memory.head), int(memory.stored)) == (2, 2)
+    buffer = replay.add(initial_state(SPEC, 16), stored.steps, 2)
+    assert (int(buffer.head), int(buffer.stored)) == (2, 2)
     with pytest.raises(ValueError, match=r"count must be in 0\.\.4"):
-        replay.add(memory, stored.steps, 5)
+        replay.add(buffer, stored.steps, 5)

@@ -1,4 +1,4 @@
-"""The ring buffer against a plain list per environment, and the promises about memory."""
+"""The replay buffer against a plain list per environment, and how much computer memory it needs."""
 
 from collections import Counter
 
@@ -49,7 +49,7 @@ HISTORIES = [(3,), (7,), (5, 3), (1,) * 10, (7, 7), (4, 4, 4), (2, 7, 6)]
 @pytest.mark.parametrize("times", HISTORIES)
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_sampled_windows_are_exactly_those_of_a_plain_list(times, length):
-    """Every window of the last SLOTS steps of a environment appears, and nothing else: none crosses the write head."""
+    """Every window of the last SLOTS steps of an environment appears, and nothing else: none crosses the write head."""
     newest = list(range(sum(times)))[-SLOTS:]
     expected = {
         tuple(1000 * env_index + t for t in newest[i : i + length])
@@ -106,7 +106,7 @@ def test_adding_writes_in_place():
     assert before.steps["frame"].is_deleted()
 
 
-def test_filling_and_running_over_compile_once():
+def test_filling_and_overwriting_compile_once():
     replay = small_replay()
     replay_module._add.clear_cache()
     replay_module._sample.clear_cache()
@@ -176,7 +176,7 @@ def test_bad_windows_are_named():
 
 
 def test_bad_sizes_are_named():
-    with pytest.raises(ValueError, match="environments must be at least 1"):
+    with pytest.raises(ValueError, match="num_envs must be at least 1"):
         ReplayConfig(frames=5, num_envs=0)
     with pytest.raises(ValueError, match="frames must be at least one per environment"):
         ReplayConfig(frames=2, num_envs=3)

@@ -1,4 +1,4 @@
-"""Where the time of a test run goes: `pytest --times` tells the slowest tests, and the sum by folder.
+"""Where the time of a test run goes: `pytest --times` reports the slowest tests, and the sum by folder.
 
 Processor seconds are those of a test's own process and of the programs it started and waited for. They are what to
 compare: seconds on the clock depend on what else the machine does, and two workers share its cores.
@@ -36,7 +36,7 @@ def processor_seconds() -> float:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--times", action="store_true", help="tell the slowest tests and the sum of time by folder")
+    parser.addoption("--times", action="store_true", help="report the slowest tests and the sum of time by folder")
     parser.addoption(
         "--add-times", metavar="FILE", type=Path, help="the same, with the tests of earlier runs in the file"
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def keep_compiled() -> None:
-    """Keep what takes a while to compile in a folder of the user's, unless JAX was told otherwise."""
+    """Keep what takes a while to compile in a folder of the user's, unless JAX is configured otherwise."""
     import jax
 
     if getattr(jax.config, "jax_compilation_cache_dir") is None:  # noqa: B009  not in its declared type

@@ -1,8 +1,8 @@
-"""Episodes in a replay memory of one environment, one after the other, and pieces of them.
+"""Episodes in a replay buffer of one environment, one after the other, and pieces of them.
 
-Beside its steps an episode leaves a last frame, after which nothing was done: it is stored as a step of its own, with
-action 0 and reward 0. A step knows its episode's number, so a piece ends where the number changes. It also carries its
-frame's tokens, once somebody has read them, and how much the piece that begins there surprised the world model last.
+After its steps an episode has a last frame, at which no action was taken: it is stored as a step of its own, with
+action 0 and reward 0. A step has its episode's number, so a piece ends where the number changes. It also has its
+frame's tokens, once they are computed, and the surprise of the piece that begins there: the world model's last loss.
 """
 
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float32, Int32
 from itc.replay import Replay, ReplayConfig, empty_replay
 from itc.types import EnvSpec, Rollout
 
-NEW_SURPRISE = 10.0  # of pieces that nobody has learned from yet: more than any other, so that somebody soon does
+NEW_SURPRISE = 10.0  # of pieces not trained on yet: more than any other, so that they soon are
 
 
 class Piece(NamedTuple):
@@ -40,7 +40,7 @@ def initial_state(spec: EnvSpec, frames: int) -> Replay:
 
 
 class Stored(NamedTuple):
-    """What a rollout leaves in memory, in twice the room of its steps at the most."""
+    """What a rollout adds to the replay buffer: at most twice as many steps as it has."""
 
     steps: dict[str, np.ndarray]  # every leaf (1, 2 t, …)
     count: int  # of them that are filled
@@ -48,10 +48,10 @@ class Stored(NamedTuple):
 
 
 def steps_of(seen: Rollout, episode: int, cells: int) -> Stored:
-    """Steps of a rollout of one environment that kept `last_frame`, and the last frames of the episodes that ended in it.
+    """Steps of a rollout of one environment that kept `last_frame`, and the last frames of episodes that ended in it.
 
-    Only an end by the game's rules is an end; where the clock ran out the episode just has no more steps. Tokens are
-    left to be read.
+    Only an end by the game's rules is an end; where the time limit cut it off, the episode just has no more steps.
+    Tokens are computed later.
     """
     terminated, truncated = (np.asarray(part)[0] for part in (seen.outcome.terminated, seen.outcome.truncated))
     over = terminated | truncated
@@ -82,39 +82,39 @@ def steps_of(seen: Rollout, episode: int, cells: int) -> Stored:
     return Stored({name: values[None] for name, values in steps.items()}, count, episode + int(over.sum()))
 
 
-def beginnings(memory: Replay, least: int) -> Bool[Array, " slots"]:
+def beginnings(replay: Replay, least: int) -> Bool[Array, " slots"]:
     """Where pieces of at least so many steps begin."""
-    episode, age = memory.steps["episode"][0], _order(memory)
-    return (age + least <= memory.stored) & (episode == jnp.roll(episode, -(least - 1)))
+    episode, age = replay.steps["episode"][0], _order(replay)
+    return (age + least <= replay.stored) & (episode == jnp.roll(episode, -(least - 1)))
 
 
-def endings(memory: Replay, least: int) -> Bool[Array, " slots"]:
+def endings(replay: Replay, least: int) -> Bool[Array, " slots"]:
     """Where pieces of at least so many steps end."""
-    return jnp.roll(beginnings(memory, least), least - 1)
+    return jnp.roll(beginnings(replay, least), least - 1)
 
 
-def piece_from(memory: Replay, first: Int32[Array, " b"], length: int, *names: str) -> Piece:
+def piece_from(replay: Replay, first: Int32[Array, " b"], length: int, *names: str) -> Piece:
     """So many steps from each of these slots on, or as many as the episode has; all of a step unless some is named."""
-    return _piece(memory, first, jnp.arange(length), names)
+    return _piece(replay, first, jnp.arange(length), names)
 
 
-def piece_until(memory: Replay, last: Int32[Array, " b"], length: int, *names: str) -> Piece:
+def piece_until(replay: Replay, last: Int32[Array, " b"], length: int, *names: str) -> Piece:
     """So many steps up to each of these slots, or as many as the episode has."""
-    return _piece(memory, last, jnp.arange(1 - length, 1), names)
+    return _piece(replay, last, jnp.arange(1 - length, 1), names)
 
 
-def _piece(memory: Replay, anchor: Int32[Array, " b"], offsets: Int32[Array, " t"], names: tuple[str, ...]) -> Piece:
-    slot = (anchor[:, None] + offsets[None]) % memory.slots
-    steps = {name: memory.steps[name][0][slot] for name in names or memory.steps}
-    age = _order(memory)[anchor][:, None] + offsets[None]
-    episode = memory.steps["episode"][0]
+def _piece(replay: Replay, anchor: Int32[Array, " b"], offsets: Int32[Array, " t"], names: tuple[str, ...]) -> Piece:
+    slot = (anchor[:, None] + offsets[None]) % replay.slots
+    steps = {name: replay.steps[name][0][slot] for name in names or replay.steps}
+    age = _order(replay)[anchor][:, None] + offsets[None]
+    episode = replay.steps["episode"][0]
     same = episode[slot] == episode[anchor][:, None]
-    return Piece(steps, same & (age >= 0) & (age < memory.stored))
+    return Piece(steps, same & (age >= 0) & (age < replay.stored))
 
 
-def _order(memory: Replay) -> Int32[Array, " slots"]:
+def _order(replay: Replay) -> Int32[Array, " slots"]:
     """The place of each slot in time; those that hold nothing come after all others."""
-    return (jnp.arange(memory.slots) - (memory.head - memory.stored)) % memory.slots
+    return (jnp.arange(replay.slots) - (replay.head - replay.stored)) % replay.slots
 
 
 def pick(key: Array, allowed: Bool[Array, " slots"], count: int) -> Int32[Array, " count"]:
@@ -142,6 +142,6 @@ def _highest(scores: Float32[Array, " slots"], allowed: Bool[Array, " slots"], c
     return jnp.where(allowed[slots], slots, jnp.argmax(allowed))
 
 
-def with_steps(memory: Replay, **changed: Any) -> Replay:
-    """The same memory, in which these leaves (slots, …) of all steps are others."""
-    return memory._replace(steps={**memory.steps, **{name: leaf[None] for name, leaf in changed.items()}})
+def with_steps(replay: Replay, **changed: Any) -> Replay:
+    """The same buffer with these leaves (slots, …) of all steps replaced."""
+    return replay._replace(steps={**replay.steps, **{name: leaf[None] for name, leaf in changed.items()}})

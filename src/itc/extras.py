@@ -1,4 +1,4 @@
-"""Other people's packages: a missing one is an error that names the extra to install, each runs under its own rules."""
+"""Third-party packages: a missing one is an error that names the extra; their code runs under JAX's default rules."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ def require(*packages: str, extra: str, purpose: str) -> None:
 
 @contextmanager
 def foreign_rules() -> Generator[None, None, None]:
-    """Trace other people's code under JAX's default promotion rules, however strict the caller's are."""
+    """Trace third-party code under JAX's default promotion rules, however strict the caller's are."""
     import jax
 
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):

@@ -87,7 +87,7 @@ def reward_bias() -> Float32[Array, " bins"]:
     """The same for rewards.
 
     The distances are those of the values' bins, divided by 100 off the symlog scale: they are not evenly spread as the
-    bins are. Training soon forgets it; kept because the published agents start here.
+    bins are. Training soon changes it; kept because the published agents start here.
     """
     small = np.expm1(np.abs(_spread())) * REWARD_FRACTION
     return jnp.asarray(-BIAS_SLOPE * np.log1p(small), jnp.float32)

@@ -1,4 +1,4 @@
-"""What the paper reports: every number of its results tables, to stand beside ours."""
+"""What the paper reports: every number of its results tables, to compare with ours."""
 
 import json
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""What was seen lately: a ring buffer of steps, one environment per environment, from which windows in time are drawn.
+"""Replay buffer: a ring of recent steps for each environment, from which windows in time are drawn.
 
 A step is whatever pytree of arrays an environment loop records: frame, action, reward, terminated, truncated, … The
-buffer stores it as it comes (bytes as bytes) with two axes in front: environment and slot. All environments are written together, so
-one write head serves them all; once the buffer is full it runs over the oldest steps.
+buffer stores it as it comes (bytes as bytes) with two axes in front: environment and slot. All environments are written
+together, so one write head serves them all; once the buffer is full the oldest steps are overwritten.
 """
 
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from jaxtyping import Bool, Int32, PyTree
 
 @dataclass(frozen=True)
 class ReplayConfig:
-    """How much is remembered: the paper's 128,000 frames over 48 environments."""
+    """How much is stored: the paper's 128,000 frames over 48 environments."""
 
     frames: int = 128_000
     num_envs: int = 48
 
     def __post_init__(self) -> None:
         if self.num_envs < 1:
-            raise ValueError(f"environments must be at least 1, got {self.num_envs}")
+            raise ValueError(f"num_envs must be at least 1, got {self.num_envs}")
         if self.frames < self.num_envs:
             raise ValueError(f"frames must be at least one per environment ({self.num_envs}), got {self.frames}")
 
@@ -70,10 +70,10 @@ def add(replay: Replay, steps: PyTree[Any], count: int | None = None) -> Replay:
 
 
 def sample(replay: Replay, key: Array, batch: int, length: int) -> PyTree[Array]:
-    """Windows of consecutive steps of a environment, each equally likely, with replacement; every leaf (batch, length, …).
+    """Windows of consecutive steps of one environment, each equally likely, with replacement.
 
-    A window may cross the end of the memory, but never the write head: its steps really followed each other.
-    Inside `jit`, where nobody can see how much is stored, ask `can_sample` first.
+    Every leaf is (batch, length, …). A window may cross the end of the ring, but never the write head: its steps really
+    followed each other. Inside `jit`, where the number of stored steps cannot be checked, use `can_sample` first.
     """
     _check_window(replay, batch, length)
     return _sample(replay, key, batch, length)
@@ -108,7 +108,8 @@ def _add(replay: Replay, steps: PyTree[Array], time: Int32[Array, ""]) -> Replay
 @partial(jax.jit, static_argnames=("batch", "length"))
 def _sample(replay: Replay, key: Array, batch: int, length: int) -> PyTree[Array]:
     env_key, start_key = random.split(key)
-    # Every environment holds the same number of windows, so a uniform environment and a uniform start make a uniform window.
+    # Every environment has the same number of windows, so a uniform environment and a uniform start make a uniform
+    # window.
     env_index = random.randint(env_key, (batch,), 0, replay.num_envs)
     start = random.randint(start_key, (batch,), 0, jnp.maximum(1, replay.stored - length + 1))
     oldest = replay.head - replay.stored

@@ -36,7 +36,7 @@ class Run:
 
     @property
     def policy(self) -> Player:
-        """What it learned to do, as it is evaluated."""
+        """The learned policy, as it is evaluated."""
         return self.agent.player(self.state, self.config)
 
     @property
@@ -45,17 +45,17 @@ class Run:
 
     @property
     def codes(self) -> int:
-        """How many are in use; 0 while nothing has learned to see."""
+        """How many codes are in use; 0 before the tokenizer is trained."""
         return self.agent.codes(self.state)
 
     @property
     def interactions(self) -> int:
-        """With the real game, so far; an iteration under way has had its own."""
+        """Steps in the environment so far, including those of an iteration under way."""
         under_way = int(self.state.part) > 0
         return self.config.interactions_after(int(self.state.iteration) + under_way)
 
     def world(self, decoder: str | DecodeConfig | None = None) -> ModelEnv:
-        """The learned world, playable like an environment; the run's own decoder by default."""
+        """The world model as an environment to play in; the run's own decoder by default."""
         config = self.config.decode_config if decoder is None else decoder
         if isinstance(config, str):
             if config not in PRESETS:
@@ -66,7 +66,7 @@ class Run:
     def imagine(
         self, key: Array, num_envs: int = 1, steps: int | None = None, decoder: str | DecodeConfig | None = None
     ) -> Rollout:
-        """Imagined rollouts of the policy at play, from moments out of the replay memory."""
+        """Imagined rollouts of the policy, each started from frames of the replay buffer."""
         steps = self.config.imagination_steps if steps is None else steps
         with self.config.precisely():
             return self.agent.imagine(self.state, self.world(decoder), self.config, key, num_envs, steps)
@@ -75,7 +75,7 @@ class Run:
 def load(path: str | Path, env: str | None = None) -> Run:
     """Read a run folder at its newest good checkpoint. Nothing in the folder is changed, or executed.
 
-    `env` names an environment of one's own, `module:function`, that may be imported if the run was made with it.
+    `env` names an environment of your own, `module:function`, that may be imported if the run was made with it.
     """
     folder = RunFolder(Path(path))
     config, preset, seed = folder.read_config()

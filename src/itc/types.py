@@ -1,4 +1,4 @@
-"""What the whole package agrees on: the letters of shapes, and the containers that travel between rooms.
+"""What the whole package shares: the letters of shapes, and the containers passed between its parts.
 
 Shapes are written with one alphabet everywhere:
 b batch · t time · n tokens of a frame (= h·w) · h rows · w columns · k codes · m copies that can reach a cell ·
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
-# NumPy, JAX or PyTorch array: the decoder takes any and answers in kind.
+# NumPy, JAX or PyTorch array: the decoder takes any and returns the same kind.
 AnyArray = Any
 
 
@@ -42,16 +42,14 @@ class EnvSpec:
     actions: tuple[str, ...]
     grid: tuple[int, int]  # rows and columns of tokens
     patch: tuple[int, int]  # height and width in pixels of the patch behind one token
-    copyable: Bool[
-        np.ndarray, "h w"
-    ]  # where a token may come from the previous frame; elsewhere it is always generated
+    copyable: Bool[np.ndarray, "h w"]  # where a token may be copied from the previous frame; elsewhere it is generated
     reward_range: tuple[float, float]  # no step's reward lies outside
     return_scale: float | None  # an episode's return that counts as 100 %; None where nothing does
-    entities: tuple[str, ...]  # what `Environment.entities` speaks of, by index; 0 is "none"
+    entities: tuple[str, ...]  # names of the indices in `Environment.entities`; 0 is "none"
     achievements: tuple[str, ...] = ()
     copyable_with_rim: Bool[np.ndarray, "h w"] | None = None  # the same for decoders that copy to the rim of a view
     creatures: tuple[str, ...] = ()  # entities that move by themselves, a cell at a time
-    attacks: tuple[str, ...] = ()  # actions that may remove a creature beside the player: ahead, if they go somewhere
+    attacks: tuple[str, ...] = ()  # actions that may remove a creature next to the player: ahead, if they move
     scrolls: bool = False  # the view moves with the player, who stays in its middle
     view_rows: int | None = None  # rows of the grid that show the world, below them an inventory; None: all
     episode_length: int | None = None  # an episode is cut off after this many steps
@@ -96,10 +94,10 @@ class EnvSpec:
 
 
 class Rollout(NamedTuple):
-    """Steps played one after the other, in a real or an imagined world alike."""
+    """Consecutive steps, in an environment or in imagination."""
 
     frames: AnyArray  # (b, t, H, W, c) what was seen before each action
     actions: AnyArray  # (b, t)
     outcome: Any  # what each action led to, without the pictures; leaves (b, t, …)
-    record: Any  # what the policy wants remembered of each decision; leaves (b, t, …)
+    record: Any  # the policy's record of each action; leaves (b, t, …)
     final_frame: AnyArray  # (b, H, W, c) what is seen after the last action

@@ -24,7 +24,7 @@ def test_demo_prints_every_decoder_and_draws(tmp_path):
     (("demo", "--stebs", "3"), "--stebs"),
     (("bench", "sorting"), "decode"),
 ])  # fmt: skip
-def test_mistakes_are_answered_with_a_word(arguments, words):
+def test_mistakes_are_refused_with_a_sentence(arguments, words):
     assert_refused(arguments, words)
 
 
@@ -62,7 +62,7 @@ def test_an_old_locale_a_closed_pipe_and_a_full_disk_are_no_tracebacks():
     old = subprocess.run(command, capture_output=True, env=ASCII, timeout=60)
     assert old.returncode == 0, old.stderr
     closed = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    closed.stdout.close()  # before it has said anything
+    closed.stdout.close()  # before anything is printed
     with open("/dev/full", "w") as full:
         overfull = subprocess.Popen(command, stdout=full, stderr=subprocess.PIPE, text=True)
         _, said = overfull.communicate(timeout=60)

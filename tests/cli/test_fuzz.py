@@ -1,4 +1,4 @@
-"""Whatever is typed, the answer is a sentence: parsing and checking, without any training."""
+"""Any input gets a sentence as an answer: parsing and checking, without training."""
 
 import dataclasses
 import inspect
@@ -34,7 +34,7 @@ OPTIONS = ("run", "resume", "seed", "iterations", "minutes", "save-every", "log"
 
 
 @pytest.mark.parametrize("preset", ["creatures/quick", "craftax-classic/itc-paper", "atari/pong/quick"])
-def test_every_setting_of_training_takes_odd_words_with_a_sentence(preset, capsys):
+def test_every_setting_of_training_handles_odd_words(preset, capsys):
     """Each setting gets a few of the odd words in turn."""
     odd = itertools.cycle(ODD)
     names = [name.replace("_", "-") for name in flat(dataclasses.asdict(find(preset).config))]
@@ -54,8 +54,8 @@ ARGUMENTS = [
 
 
 @pytest.mark.parametrize("command", sorted({command for command, _ in ARGUMENTS} - {"demo", "bench", "envs"}))
-def test_every_option_of_every_command_takes_odd_words_with_a_sentence(command, tmp_path, monkeypatch):
-    """On a run that is not there, so that nothing begins."""
+def test_every_option_of_every_command_handles_odd_words(command, tmp_path, monkeypatch):
+    """On a run that does not exist, so that nothing starts."""
     monkeypatch.chdir(tmp_path)
     odd = itertools.cycle(ODD)
     for _, name in [pair for pair in ARGUMENTS if pair[0] == command]:
@@ -67,7 +67,7 @@ def test_every_option_of_every_command_takes_odd_words_with_a_sentence(command, 
 
 
 @pytest.mark.parametrize("word", ODD)
-def test_any_word_is_a_sentence_away_from_an_answer(word, tmp_path, monkeypatch):
+def test_every_command_handles_odd_words(word, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for command in ("inspect", "fsck", "evaluate", "accuracy", "report", "reproduce", "world-model", "train", ""):
         finished = run(*([command, word] if command else [word]))

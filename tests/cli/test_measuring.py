@@ -1,4 +1,4 @@
-"""`itc accuracy`, `itc hallucinate` and `itc sweep RUN`, on a run that learned next to nothing."""
+"""`itc accuracy`, `itc hallucinate` and `itc sweep RUN`, on a run that is hardly trained."""
 
 import json
 import shutil
@@ -24,11 +24,11 @@ def run(trained_run, tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def little_play(monkeypatch):
-    monkeypatch.setattr(truth, "LANES", 8)
+    monkeypatch.setattr(truth, "NUM_ENVS", 8)
     monkeypatch.setattr(truth, "LEAST_STEPS", 20)
 
 
-def test_accuracy_of_every_decoder_is_printed_and_kept(run, tmp_path, capsys):
+def test_accuracy_of_every_decoder_is_printed_and_written(run, tmp_path, capsys):
     accuracy((run,), transitions=40, decoders=DECODERS, json_file=tmp_path / "a.json")
     said = capsys.readouterr().out
     assert "0.00% of real cells are misclassified" in said
@@ -45,19 +45,19 @@ def test_accuracy_of_every_decoder_is_printed_and_kept(run, tmp_path, capsys):
     assert len(json.loads((tmp_path / "a.json").read_text())) == len(kept)
 
 
-def test_hallucination_stands_beside_the_simulator_and_goes_as_far_as_the_context(run, capsys):
+def test_hallucination_is_next_to_the_simulator_and_as_long_as_the_context(run, capsys):
     hallucinate((run,), windows=16, decoders=DECODERS)
     assert "| simulator" in capsys.readouterr().out
     kept = {(one.decoder, one.measure): one.value for one in read_measures(run / "measures" / "hallucination.json")}
     assert kept["simulator", "duplication"] == 0.0
     assert kept["simulator", "count error"] == 0.0
-    # A model that has learned next to nothing imagined rollouts up creatures; who only copies does not.
+    # A hardly trained model generates creatures that are not there; a decoder that only copies does not.
     assert kept["conserving", "duplication"] < kept["sample", "duplication"]
     assert ("simulator", "duplication · step 4") in kept
     assert ("simulator", "duplication · step 5") not in kept
 
 
-def test_a_sweep_over_a_run_decodes_in_every_way_and_draws_it(run, tmp_path, capsys):
+def test_a_sweep_over_a_run_decodes_with_every_setting_and_draws_heat_maps(run, tmp_path, capsys):
     grid = ("distance_cost=0,0.5", "wildcard_cost=1,4", "charge_for=generated,duplicates")
     sweep(str(run), grid, transitions=40, json_file=tmp_path / "s.json")
     said = capsys.readouterr().out
@@ -71,7 +71,7 @@ def test_a_sweep_over_a_run_decodes_in_every_way_and_draws_it(run, tmp_path, cap
     (("hallucinate", "no-such-run", "--windows", "0"), "windows must be at least 1"),
     (("accuracy", "no-such-run", "--decoders", "oracle"), "unknown decoder 'oracle'"),
 ])  # fmt: skip
-def test_mistakes_are_answered_with_a_word(command, words):
+def test_mistakes_are_refused_with_a_sentence(command, words):
     assert_refused(command, words)
 
 
@@ -80,11 +80,11 @@ def test_mistakes_are_answered_with_a_word(command, words):
     (("distance_cost=far",), "distance_cost cannot be 'far'"),
     (("affinity=distance",), "affinity must be one of"),
 ])  # fmt: skip
-def test_a_grid_of_what_a_decoder_does_not_have_is_refused(run, grid, words):
+def test_a_grid_of_settings_that_a_decoder_does_not_have_is_refused(run, grid, words):
     with pytest.raises(SystemExit, match=words):
         sweep(str(run), grid)
 
 
-def test_a_dream_beyond_the_context_is_refused(run):
+def test_an_imagined_rollout_beyond_the_context_is_refused(run):
     with pytest.raises(SystemExit, match=r"horizon must be in 1\.\.4"):
         hallucinate((run,), horizon=5, windows=4)

@@ -14,7 +14,7 @@ def test_all_tables_and_figures_are_listed():
         assert f"\n{name} " in f"\n{said}"
 
 
-def test_a_table_is_told_with_commands_seeds_needs_the_papers_numbers_and_what_would_be_reduced():
+def test_a_table_has_commands_seeds_needs_the_papers_numbers_and_reductions():
     said = " ".join(run("reproduce", "craftax").stdout.split())
     for words in (
         "itc sweep craftax/itc-paper --train --grid seed=0,1,2,3,4 --out runs/paper/craftax-itc-paper",
@@ -28,7 +28,7 @@ def test_a_table_is_told_with_commands_seeds_needs_the_papers_numbers_and_what_w
         assert words in said
 
 
-def test_atari_is_told_agent_by_agent_and_in_every_definition():
+def test_atari_has_every_agent_and_every_definition():
     lines = run("reproduce", "atari").stdout.splitlines()
     headings = [line for line in lines if line.startswith("# ")]
     assert len(headings) == 4 + 2, "one for each agent, and two to compare"
@@ -46,7 +46,7 @@ def test_atari_is_told_agent_by_agent_and_in_every_definition():
         assert words in said
 
 
-def test_runs_of_atari_are_put_beside_the_paper(tmp_path):
+def test_runs_of_atari_are_next_to_the_paper(tmp_path):
     for game in ("pong", "breakout"):
         folder = RunFolder(tmp_path / game)
         folder.write_config(find(f"atari/{game}/quick").config, f"atari/{game}/quick", 0)
@@ -91,5 +91,5 @@ def test_the_figure_of_correspondence_is_drawn_once(tmp_path):
     (("figure-mask", "--runs", "no-such-run"), "figure-mask is not made of runs"),
     (("accuracy", "--runs", "no-such-run"), "itc accuracy"),
 ])  # fmt: skip
-def test_mistakes_are_answered_with_a_word(arguments, words):
+def test_mistakes_are_refused_with_a_sentence(arguments, words):
     assert_refused(("reproduce", *arguments), words)

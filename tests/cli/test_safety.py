@@ -1,4 +1,4 @@
-"""A run folder may come from anybody: whatever it says, no command executes it."""
+"""A run folder may come from anybody: no command executes code that it names."""
 
 import json
 import shutil
@@ -35,7 +35,7 @@ COMMANDS = {
 
 @pytest.fixture
 def planted(trained_run, tmp_path, monkeypatch):
-    """A good run, but its environment is a stranger's module, which lies where Python looks for modules."""
+    """A good run, but its environment is a stranger's module in a place where Python finds modules."""
     folder = tmp_path / "run"
     shutil.copytree(trained_run, folder)
     config = json.loads((folder / "config.json").read_text())
@@ -66,7 +66,7 @@ def test_nor_does_fsck_or_a_program_that_loads_it(planted):
     assert not (planted / "executed").exists()
 
 
-def test_who_names_it_again_may_use_it(planted):
+def test_code_that_the_user_names_is_executed(planted):
     said = run("inspect", str(planted), "--env", EVIL)
     assert f"environment: {EVIL}" in said.stdout
     assert (planted / "executed").exists()
@@ -75,13 +75,13 @@ def test_who_names_it_again_may_use_it(planted):
     assert finished.returncode == 0, finished.stderr
 
 
-def test_another_name_than_the_folders_does_not_open_it(planted):
+def test_another_name_than_the_folders_does_not_allow_it(planted):
     assert_refused(("inspect", str(planted), "--env", "own_environment:coins"), "is no environment of itc's")
     assert_refused(("inspect", str(planted), "--env", "not a name"), "unknown environment 'not a name'")
 
 
 def test_a_checkpoint_cannot_name_code_either(planted):
-    """What the storage library finds in its own files are names it knows, or damage. The fingerprints are right."""
+    """Names in the storage library's files are ones it knows, or damage. The fingerprints are right."""
     saved = next((planted / "checkpoints").iterdir())
     path = saved / "state"
     for file in ("_CHECKPOINT_METADATA", "_METADATA", "_sharding"):

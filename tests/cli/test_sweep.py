@@ -30,12 +30,12 @@ def test_a_sweep_trains_evaluates_compares_and_does_not_repeat_itself(tmp_path):
     assert "2 of them done" in again.stdout
 
 
-def test_stopped_by_a_key_it_says_that_the_same_command_goes_on(tmp_path):
-    # Whoever runs these tests in the background has Ctrl-C ignored, which processes inherit.
-    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+def test_stopped_by_ctrl_c_it_says_that_rerunning_the_command_resumes(tmp_path):
+    # In the background Ctrl-C is ignored, and processes inherit this.
+    handled = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     command = (
         *ITC[:-1],
-        heard + ITC[-1],
+        handled + ITC[-1],
         "sweep",
         "creatures/quick",
         "--train",
@@ -52,7 +52,7 @@ def test_stopped_by_a_key_it_says_that_the_same_command_goes_on(tmp_path):
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=120)
     finally:
-        process.terminate()  # it takes its training along
+        process.terminate()  # it stops its training too
     assert said == "itc sweep: stopped; rerunning the command resumes\n"
 
 
@@ -84,7 +84,7 @@ def planned(folder, *grid, preset="creatures/quick"):
 
 
 def finished(asked, episodes=100, **otherwise):
-    """Leave behind what a run would that was set up like this, or a little differently."""
+    """Write the files of a finished run with these settings, or slightly different ones."""
     run, config, preset, seed = asked._replace(**otherwise)
     run.write_config(config, preset, seed)
     run.write_evaluation({"iterations": config.iterations, "episodes": episodes})
@@ -102,7 +102,7 @@ def test_a_run_is_done_when_it_was_evaluated_at_its_end(tmp_path):
 
 
 @pytest.mark.parametrize(("preset", "usual"), [("creatures/quick", 1000), ("atari/pong/quick", 104)])
-def test_unless_it_is_said_evaluations_are_as_long_as_the_papers(tmp_path, preset, usual):
+def test_by_default_evaluations_are_as_long_as_the_papers(tmp_path, preset, usual):
     (asked,) = planned(tmp_path, "seed=0", preset=preset)
     assert (episodes_of(asked, None), episodes_of(asked, 3)) == (usual, 3)
     finished(asked, episodes=usual - 1)
@@ -111,7 +111,7 @@ def test_unless_it_is_said_evaluations_are_as_long_as_the_papers(tmp_path, prese
     assert is_done(asked, episodes=None)
 
 
-def test_a_run_somebody_looked_at_half_way_or_that_shall_go_on_is_not_done(tmp_path):
+def test_a_run_evaluated_half_way_or_to_be_extended_is_not_done(tmp_path):
     (asked,) = planned(tmp_path, "seed=0")
     finished(asked)
     asked.run.write_evaluation({"iterations": 1, "episodes": 100})
@@ -134,7 +134,7 @@ def test_a_folder_with_another_run_in_it_is_refused(tmp_path, otherwise, words):
         planned(tmp_path, "seed=0")
 
 
-def test_what_never_got_to_a_checkpoint_is_in_nobodys_way(tmp_path):
+def test_a_run_without_a_checkpoint_is_overwritten(tmp_path):
     (asked,) = planned(tmp_path, "seed=0")
     asked.run.write_config(replace(QUICK, decoder="argmax"), "creatures/slow", 7)
     assert not is_done(*planned(tmp_path, "seed=0"), episodes=1)
@@ -149,5 +149,5 @@ def test_what_never_got_to_a_checkpoint_is_in_nobodys_way(tmp_path):
     (("creatures/quick", "--train", "--grid", "colour=red"), "--colour"),
     (("creatures/quick", "--train", "--grid", "imagine.steps=99"), "imagine.steps 99 exceed"),
 ])  # fmt: skip
-def test_mistakes_are_answered_with_a_word(arguments, words):
+def test_mistakes_are_refused_with_a_sentence(arguments, words):
     assert_refused(("sweep", *arguments), words)

@@ -1,4 +1,4 @@
-"""`itc train` as people run it, stop it, kill it and go on."""
+"""`itc train` as people run, stop, kill and resume it."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ def digest_of(folder):
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory):
     """A run in this process, without a stop."""
-    folder = tmp_path_factory.mktemp("runs") / "straight [/b]"  # which rich would take for markup
+    folder = tmp_path_factory.mktemp("runs") / "straight [/b]"  # which rich would parse as markup
     finished = run("train", *WORDS, "--run", str(folder))
     assert finished.returncode == 0, finished.stderr
     return folder, finished.stdout
@@ -33,11 +33,11 @@ def straight(tmp_path_factory):
 
 @pytest.fixture
 def copied(straight, tmp_path):
-    """The same run, to do with as one likes."""
+    """A copy of the run that a test may change."""
     return Path(shutil.copytree(straight[0], tmp_path / "run"))
 
 
-def test_a_run_says_what_it_does_and_leaves_everything_in_its_folder(straight):
+def test_a_run_prints_its_progress_and_writes_all_files_to_its_folder(straight):
     folder, said = straight
     for words in ("creatures/quick on cpu", "jax", "4/4", "192 interactions", "saved 000004-0000", "imagination.png"):
         assert words in said
@@ -49,7 +49,7 @@ def test_a_run_says_what_it_does_and_leaves_everything_in_its_folder(straight):
     assert (folder / "imagination.png").stat().st_size > 10_000
 
 
-def test_inspect_tells_where_a_run_stands(straight):
+def test_inspect_reports_how_far_a_run_got(straight):
     said = run("inspect", str(straight[0])).stdout
     for words in ("preset: creatures/quick", "iteration: 4 of 4", "interactions: 192", "device: cpu", "digest: "):
         assert words in said
@@ -57,7 +57,7 @@ def test_inspect_tells_where_a_run_stands(straight):
 
 def test_without_versions_a_run_can_still_be_inspected(copied):
     (copied / "versions.json").unlink()
-    assert "versions: not known, versions.json is not there" in run("inspect", str(copied)).stdout
+    assert "versions: not known, versions.json is missing" in run("inspect", str(copied)).stdout
 
 
 PROGRAM = """
@@ -69,7 +69,7 @@ def digest_and_kill(*arguments):
     saves.append(1)
     if when == "save" and len(saves) == 2:
         os.kill(os.getpid(), number)
-        time.sleep(2)  # a signal that can be heard is heard in the main thread
+        time.sleep(2)  # a signal that can be handled is handled in the main thread
     return digest_of(*arguments)
 checkpoint.digest_of = digest_and_kill
 add = loop._Iteration.add
@@ -91,10 +91,8 @@ main()
     pytest.param("world model", signal.SIGKILL, "paper", marks=pytest.mark.slow),
     pytest.param("save", signal.SIGTERM, "paper", marks=pytest.mark.slow),
 ])  # fmt: skip
-def test_stopped_or_killed_anywhere_and_resumed_is_as_if_nothing_had_happened(
-    straight, tmp_path, when, number, decoder
-):
-    """In the second iteration, while working or while saving, by a signal that can be heard or by one that cannot."""
+def test_stopped_or_killed_anywhere_and_resumed_gives_the_same_result(straight, tmp_path, when, number, decoder):
+    """In the second iteration, while working or while saving, by a signal that can be handled or by one that cannot."""
     folder = tmp_path / "run"
     command = [*words_of(replace(TINY, decoder=decoder)), "--save-every", "1", "--run", str(folder)]
     stopped = subprocess.run(
@@ -105,15 +103,15 @@ def test_stopped_or_killed_anywhere_and_resumed_is_as_if_nothing_had_happened(
     )
     if number == signal.SIGTERM:
         assert stopped.returncode == 128 + signal.SIGTERM, stopped.stderr
-        assert f"Stopped and saved. `itc train --resume {folder}` goes on" in stopped.stdout
+        assert f"Stopped and saved. `itc train --resume {folder}` resumes" in stopped.stdout
     else:
         assert stopped.returncode == -signal.SIGKILL, stopped.stderr
         assert checkpoint.names(folder / "checkpoints") == ["000001-0000"]
         assert (folder / "checkpoints" / "000002-0000.unfinished").exists() == (when == "save")
-        assert json.loads((folder / "lock").read_text())["process"]  # nobody's: that process is gone
+        assert json.loads((folder / "lock").read_text())["process"]  # stale: that process is gone
     finished = run("train", "--resume", str(folder))
     assert finished.returncode == 0, finished.stderr
-    assert "going on after iteration 1" in finished.stdout or "going on after iteration 2" in finished.stdout
+    assert "resuming after iteration 1" in finished.stdout or "resuming after iteration 2" in finished.stdout
     unstopped = straight[0]
     if decoder != TINY.decoder:
         unstopped = tmp_path / "unstopped"
@@ -142,7 +140,7 @@ def test_asked_to_stop_while_compiling_it_does_not_wait_for_the_compiler(copied)
     assert time.monotonic() - started < 60
     assert stopped.returncode == 128 + signal.SIGTERM, stopped.stderr
     assert (
-        f"Stopped at once. The last checkpoint is 000004-0000. `itc train --resume {copied}` goes on" in stopped.stdout
+        f"Stopped at once. The last checkpoint is 000004-0000. `itc train --resume {copied}` resumes" in stopped.stdout
     )
     assert {path.name for path in (copied / "checkpoints").iterdir()} == before
 
@@ -168,12 +166,12 @@ def test_asked_to_stop_while_compiling_it_does_not_wait_for_the_compiler(copied)
     (("creatures/quick", "--seed", "-1"), "seed must be at least 0"),
     (("creatures/quick", "--collect.replay-frames", "1000000000000000"), "replay_frames must be a number of at most"),
     (("creatures/quick", "--collect.replay-frames", "2000000000"), "the training state takes 7"),
-    (("--resume", ".", "--seed", "1"), "--resume goes on as the run was set up"),
+    (("--resume", ".", "--seed", "1"), "--resume continues a run with its saved settings"),
 ])  # fmt: skip
-def test_mistakes_are_answered_with_a_word(arguments, words, tmp_path, monkeypatch):
+def test_mistakes_are_refused_with_a_sentence(arguments, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert_refused(("train", *arguments), words)
-    assert not list(tmp_path.iterdir())  # nothing was begun
+    assert not list(tmp_path.iterdir())  # nothing was started
 
 
 def test_another_config_in_the_same_folder_is_refused(straight):
@@ -191,7 +189,7 @@ def damage(path):
     (path / "state" / "manifest.ocdbt").write_bytes(b"")
 
 
-def test_damage_is_passed_over_by_those_who_look_and_set_aside_by_training(straight, copied):
+def test_damage_is_skipped_by_reading_commands_and_set_aside_by_training(straight, copied):
     damage(copied / "checkpoints" / "000004-0000")
     before = sorted(copied.rglob("*"))
     with pytest.warns(UserWarning, match="000004-0000 is damaged .* 000003-0000 is used instead"):
@@ -206,13 +204,13 @@ def test_damage_is_passed_over_by_those_who_look_and_set_aside_by_training(strai
     assert len((copied / "metrics-cut.jsonl").read_text().splitlines()) == 1
 
 
-def test_a_run_whose_checkpoints_are_all_damaged_starts_over_only_if_told_to(straight, copied):
+def test_a_run_whose_checkpoints_are_all_damaged_starts_over_only_if_asked_to(straight, copied):
     for name in checkpoint.names(copied / "checkpoints"):
         damage(copied / "checkpoints" / name)
     lines = (copied / "metrics.jsonl").read_text()
     for command in (("train", "--resume", str(copied)), ("inspect", str(copied)), ("evaluate", str(copied))):
         assert_refused(command, "000004-0000 is damaged")
-    assert_refused(("train", *WORDS, "--run", str(copied)), "--from-scratch starts over and keeps what is there")
+    assert_refused(("train", *WORDS, "--run", str(copied)), "--from-scratch starts over and keeps the earlier files")
     assert (copied / "metrics.jsonl").read_text() == lines
     finished = run("train", "--resume", str(copied), "--from-scratch")
     assert finished.returncode == 0, finished.stderr
@@ -242,12 +240,12 @@ def test_a_second_process_stops_with_a_sentence(copied):
     with subprocess.Popen([sys.executable, "-c", HOLD, str(copied)], stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline()
         assert_refused(("train", "--resume", str(copied)), f"is in use by process {other.pid} on ")
-        assert run("inspect", str(copied)).returncode == 0  # those who look need no lock
+        assert run("inspect", str(copied)).returncode == 0  # reading needs no lock
         other.kill()
 
 
-def test_a_folder_that_must_not_be_written_to_can_be_looked_at(copied):
-    """As root everything may be written, so the commands are only asked not to want to."""
+def test_a_folder_that_must_not_be_written_to_can_be_read(copied):
+    """Root may write everywhere, so the test checks that the commands do not try."""
     for path in (copied, *copied.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
     before = {path: path.stat().st_mtime_ns for path in copied.rglob("*")}
@@ -261,7 +259,7 @@ def test_a_folder_that_must_not_be_written_to_can_be_looked_at(copied):
 
 
 def test_checkpoints_deleted_in_mid_run_are_written_again(straight, tmp_path):
-    """Somebody tidies up while training goes on."""
+    """Somebody deletes the folder during training."""
     folder = tmp_path / "run"
     removing = """
 import shutil, sys
@@ -303,7 +301,7 @@ def test_where_files_must_not_grow_the_run_ends_with_a_sentence(copied):
     assert digest_of(copied) == before
 
 
-def test_evaluate_plays_and_films(copied, tmp_path):
+def test_evaluate_plays_and_writes_a_video(copied, tmp_path):
     file = tmp_path / "new" / "returns.json"
     finished = run("evaluate", str(copied), "--episodes", "3", "--json", str(file))
     assert finished.returncode == 0, finished.stderr
@@ -314,7 +312,7 @@ def test_evaluate_plays_and_films(copied, tmp_path):
     assert (copied / "episode.gif").stat().st_size > 1000
 
 
-def test_tables_and_figures_are_made_of_runs(straight, tmp_path):
+def test_tables_and_figures_are_made_from_runs(straight, tmp_path):
     folder = str(straight[0])
     for figure in ("figure-returns", "figure-filmstrip"):
         finished = run("reproduce", figure, "--runs", folder, "--out", str(tmp_path))
@@ -335,7 +333,7 @@ def test_presets_are_listed():
     assert_refused(("presets", "atari/tetris"), "no preset begins with 'atari/tetris'")
 
 
-def test_the_example_dreams(straight):
+def test_the_example_imagines(straight):
     example = Path(__file__).parents[2] / "examples" / "imagine.py"
     finished = subprocess.run([ITC[0], str(example), str(straight[0])], capture_output=True, text=True, timeout=120)
     assert finished.returncode == 0, finished.stderr

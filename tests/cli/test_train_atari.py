@@ -1,4 +1,4 @@
-"""The Atari agent as people run it: the same commands as for any other."""
+"""The Atari agent as people run it, with the same commands as any other."""
 
 import json
 import signal
@@ -23,7 +23,7 @@ def straight(tmp_path_factory):
     return folder, finished
 
 
-def test_a_run_says_what_it_does_and_leaves_everything_in_its_folder(straight):
+def test_a_run_prints_its_progress_and_writes_all_files_to_its_folder(straight):
     folder, finished = straight
     for words in (
         "atari/pong/quick on cpu",
@@ -39,14 +39,14 @@ def test_a_run_says_what_it_does_and_leaves_everything_in_its_folder(straight):
     assert (folder / "imagination.png").stat().st_size > 10_000
 
 
-def test_one_episode_can_be_played_and_a_page_is_made(straight, tmp_path):
+def test_one_episode_can_be_evaluated_and_a_report_written(straight, tmp_path):
     folder, page = straight[0], tmp_path / "page.html"
     finished = run("evaluate", str(folder), "--episodes", "1")
     assert finished.returncode == 0, finished.stderr
     found = json.loads((folder / "evaluation.json").read_text())
     assert found["episodes"] == 1
     assert -21 <= found["return"] <= 21
-    assert "return_interval" not in found  # of one episode there is none
+    assert "return_interval" not in found  # one episode has no interval
     finished = run("report", str(folder), "-o", str(page))
     assert finished.returncode == 0, finished.stderr
     written = page.read_text()
@@ -54,22 +54,22 @@ def test_one_episode_can_be_played_and_a_page_is_made(straight, tmp_path):
     for words in ("in tokens, frame 2", decoder, "codes, 8×8 pixels each", "where its creatures are"):
         assert words in written
     for command in ("itc accuracy", "itc hallucinate"):
-        assert command not in written  # there is nothing they could measure
+        assert command not in written  # they have nothing to measure here
 
 
 @pytest.mark.slow
-def test_killed_in_the_middle_and_resumed_is_as_if_nothing_had_happened(straight, tmp_path):
+def test_killed_in_the_middle_and_resumed_gives_the_same_result(straight, tmp_path):
     folder = tmp_path / "killed"
     command = [sys.executable, "-c", PROGRAM, "world model", "SIGKILL", "train", *WORDS, "--run", str(folder)]
     killed = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     finished = run("train", "--resume", str(folder))
     assert finished.returncode == 0, finished.stderr
-    assert "going on after iteration" in finished.stdout
+    assert "resuming after iteration" in finished.stdout
     assert digest_of(folder) == digest_of(straight[0])
 
 
-def test_mistakes_are_answered_with_a_word(tmp_path):
+def test_mistakes_are_refused_with_a_sentence(tmp_path):
     for name in ("vgg", "linear"):
         (tmp_path / name).write_bytes(b"something else")
     files = (str(tmp_path / "vgg"), str(tmp_path / "linear"))
@@ -79,8 +79,8 @@ def test_mistakes_are_answered_with_a_word(tmp_path):
     assert_refused((*train, "--tokenizer.perceptual-weights", str(tmp_path / "none"), files[1]), "which is not there")
     assert_refused((*train, "--tokenizer.vqvae.channels", "16", "32", "64"), "makes a grid of (16, 16)")
     assert_refused((*train, "--collect.epsilon", "2"), "epsilon must be in [0, 1]")
-    assert not (tmp_path / "run").exists()  # nothing was begun
+    assert not (tmp_path / "run").exists()  # nothing was started
 
 
-def test_what_follows_creatures_declines(straight):
-    assert_refused(("accuracy", str(straight[0])), "atari/pong does not tell where its creatures are")
+def test_measures_that_follow_creatures_are_refused(straight):
+    assert_refused(("accuracy", str(straight[0])), "atari/pong does not say where its creatures are")

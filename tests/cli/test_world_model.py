@@ -8,7 +8,7 @@ from commands import assert_refused, run
 
 
 @pytest.mark.slow
-def test_two_minutes_are_enough_for_creatures_and_leave_everything_in_the_folder(tmp_path):
+def test_two_minutes_are_enough_for_creatures_and_all_files_are_in_the_folder(tmp_path):
     finished = run("world-model", "creatures", "--run", str(tmp_path / "run"))
     assert finished.returncode == 0, finished.stderr
     assert "of the tokens that were certain" in " ".join(finished.stdout.split())
@@ -21,10 +21,11 @@ def test_two_minutes_are_enough_for_creatures_and_leave_everything_in_the_folder
 
 
 @pytest.mark.slow
-def test_ten_minutes_are_enough_to_see_and_foresee_breakout(tmp_path):
-    """From random play. Better than the mean frame, than each cell's own habits, and than copying; the paddle stays.
+def test_ten_minutes_are_enough_to_encode_and_predict_breakout(tmp_path):
+    """From random play. Better than the mean frame, than each cell's token frequencies and than copying; the paddle
+    stays.
 
-    Thirteen iterations are what ten minutes are enough for on two cores that have nothing else to do.
+    Thirteen iterations take ten minutes on two otherwise idle cores.
     """
     long_enough = ("--iterations", "13", "--minutes", "60")
     finished = run("world-model", "atari/breakout", *long_enough, "--run", str(tmp_path / "run"), timeout=4000)
@@ -36,7 +37,7 @@ def test_ten_minutes_are_enough_to_see_and_foresee_breakout(tmp_path):
     assert found["paddle real"] > 0.95
     for decoder in ("sample", "paper-atari", "conserving"):
         assert found[f"paddle imagined last by {decoder}"] > 0.8
-        assert f"ball imagined last by {decoder}" in found  # told, whatever it is
+        assert f"ball imagined last by {decoder}" in found  # reported, whatever it is
     assert "NO" not in finished.stdout.split()
 
 
@@ -45,7 +46,7 @@ def test_ten_minutes_are_enough_to_see_and_foresee_breakout(tmp_path):
     (("creatures", "--minutes", "0"), "minutes must be greater than 0"),
     (("creatures", "--iterations", "0"), "iterations must be at least 1"),
     (("creatures", "--policy", "no-such-run"), "is not a run folder"),
-    (("atari/pong", "--policy", "no-such-run"), "sees through its own tokenizer"),
+    (("atari/pong", "--policy", "no-such-run"), "depends on its own tokenizer"),
 ])  # fmt: skip
-def test_mistakes_are_answered_with_a_word(arguments, words):
+def test_mistakes_are_refused_with_a_sentence(arguments, words):
     assert_refused(("world-model", *arguments), words)

@@ -82,7 +82,7 @@ BAD = {
         "gumbel must be floating point, got",
     ),
     "gumbel with NaN": ({"key": None, "gumbel": logits_with(np.nan)}, "gumbel must not contain NaN"),
-    "gumbel beside a key": ({"gumbel": np.zeros((2, N, K), np.float32)}, "gumbel takes the place of key"),
+    "gumbel and a key": ({"gumbel": np.zeros((2, N, K), np.float32)}, "gumbel takes the place of key"),
     "gumbel with edge noise": (
         {
             "key": None,

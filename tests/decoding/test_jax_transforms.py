@@ -60,14 +60,14 @@ def test_a_scan_of_a_thousand_steps_does_not_hang(problem, solver):
     logits = jnp.asarray(problem.logits)
 
     @jax.jit
-    def imagined(previous, key):
+    def imagine(previous, key):
         def step(previous, key):
             decoded = decode(logits, previous, key, config)
             return decoded.tokens, decoded.value.sum()
 
         return jax.lax.scan(step, previous, jax.random.split(key, 1000))
 
-    last, values = imagined(jnp.asarray(problem.previous), jax.random.key(2))
+    last, values = imagine(jnp.asarray(problem.previous), jax.random.key(2))
     assert last.shape == problem.previous.shape
     assert np.isfinite(values).all()
 
@@ -109,11 +109,11 @@ def test_with_64_bits_enabled_too(_, name, dtype):
 
 
 @pytest.mark.slow
-def test_a_dream_of_paper_size_does_not_hang():
+def test_a_rollout_of_the_papers_size_does_not_hang():
     """A thousand steps of 48 Craftax-classic frames, with matrix products around the callback as in a real model."""
 
     @jax.jit
-    def imagined(previous, key):
+    def imagine(previous, key):
         def step(carry, key):
             weights, previous = carry
             weights = jnp.tanh(weights @ weights)
@@ -124,7 +124,7 @@ def test_a_dream_of_paper_size_does_not_hang():
         return jax.lax.scan(step, (jnp.eye(256), previous), jax.random.split(key, 1000))
 
     previous = jax.random.randint(jax.random.key(0), (48, 81), 0, 64)
-    _, values = imagined(previous, jax.random.key(1))
+    _, values = imagine(previous, jax.random.key(1))
     assert np.isfinite(values).all()
 
 
@@ -186,7 +186,7 @@ def test_a_second_call_does_not_trace_again(problem):
 
 
 @pytest.mark.parametrize(("cores", "asks"), [({0}, False), ({0, 1}, True)])
-def test_with_a_single_core_nobody_waits_for_the_host(monkeypatch, cores, asks):
+def test_with_a_single_core_nothing_waits_for_the_host(monkeypatch, cores, asks):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: cores)
     edges = grid_edges(GRID, CONSERVING.max_distance)
     program = jax.make_jaxpr(lambda gains: jax_backend.match(gains, edges, "exact"))(jnp.zeros(edges.source.shape))

@@ -1,4 +1,4 @@
-"""What must hold in every environment: play a little, then look at all of it."""
+"""What must hold in every environment: play a few steps, then check all of them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from itc.envs.base import FIRST_ENTITY, Environment, Step
 
 NUM_ENVS = 4
 STEPS = 14  # long enough for every game to do something
-AGED, CUT_OFF = 1, 2  # the environment whose episode is made to end by the clock, and the step at which it does
+AGED, CUT_OFF = 1, 2  # the environment whose episode is made to end by the time limit, and the step at which it does
 
 
 @dataclass
@@ -118,7 +118,7 @@ def check_ranges(played: Played) -> None:
 
 
 def check_tiles(played: Played) -> None:
-    """Tiles say the same as entities, and more: what is neither entity nor player's look nor inventory is ground."""
+    """Tiles say the same as entities, and more: what is neither entity nor player nor inventory is ground."""
     spec = played.env.spec
     tiles = np.asarray(played.env.tiles(played.states[-1]))
     entities = played.entities[-1]
@@ -131,7 +131,7 @@ def check_tiles(played: Played) -> None:
     others = (entities > 0) & ~player
     assert (tiles[others] == FIRST_ENTITY + entities[others]).all()
     assert (tiles[entities == 0] < FIRST_ENTITY).all()
-    assert (tiles[:, spec.view[0] :] == -1).all(), "an inventory is no place"
+    assert (tiles[:, spec.view[0] :] == -1).all(), "an inventory is not part of the map"
     assert (tiles[:, : spec.view[0]] >= 0).all()
 
 
@@ -156,7 +156,7 @@ def check_clock(played: Played, ended: np.ndarray) -> None:
     if isinstance(played.start, AtariState):
         frames = np.stack([state.frames for state in (played.start, *played.states)])
         again = np.diff(frames, axis=0) < 0
-        assert again[played.steps.truncated].all(), "no new game where the clock ended one"
+        assert again[played.steps.truncated].all(), "no new game where the time limit ended one"
         assert not again[~ended].any(), "a new game where no episode ended"
         return
     for time, state in enumerate(played.states):
@@ -180,7 +180,7 @@ def check_same_again(first: Played, again: Played) -> None:
 
 
 def check_resumes(played: Played) -> None:
-    """A state is all there is: from the middle, the same future follows."""
+    """The state is enough: from the middle, the same steps follow."""
     middle = len(played.actions) // 2
     state = jax.tree.map(jnp.copy, played.states[middle - 1])
     for time in range(middle, len(played.actions)):

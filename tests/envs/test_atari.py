@@ -72,7 +72,7 @@ def play(env, actions, key=KEY):
     return frame, states, steps
 
 
-def records(title, count, seed=0):
+def random_actions(title, count, seed=0):
     return np.random.default_rng(seed).integers(0, ACTIONS[title], count)
 
 
@@ -120,21 +120,21 @@ def test_the_testing_game_is_made_once_and_is_its_own():
 
 
 def test_frames_are_the_brighter_of_the_last_two_shrunk():
-    env, actions = game("pong", PLAIN), records("pong", 30)
+    env, actions = game("pong", PLAIN), random_actions("pong", 30)
     first, states, steps = play(env, actions)
     emulator = ByHand("pong", noops=int(states[0].frames[0]))
     np.testing.assert_array_equal(first[0], emulator.picture())
-    told_apart = 0
+    differing = 0
     for action, step in zip(actions, steps, strict=True):
         pictures, _ = emulator.step(action)
         np.testing.assert_array_equal(step.frame[0], np.maximum(pictures[-2], pictures[-1]))
-        told_apart += (step.frame[0] != pictures[-1]).any()
-    assert told_apart, "the last frame alone would have passed"
+        differing += (step.frame[0] != pictures[-1]).any()
+    assert differing, "the last frame alone would have passed"
 
 
 def test_rewards_of_training_are_signs_summed_over_frames():
     """Not the sign of the sum: these actions score in two frames of one step."""
-    actions = records("alien", 95, seed=1)
+    actions = random_actions("alien", 95, seed=1)
     _, states, clipped = play(game("alien", replace(TRAINING, a_life_each=False, most_noops=1)), actions)
     _, _, whole = play(game("alien", PLAIN), actions)
     emulator = ByHand("alien", noops=int(states[0].frames[0]))
@@ -153,7 +153,7 @@ def test_losing_a_life_ends_an_episode_of_training_but_not_the_game():
     assert not step.truncated[0]
     assert (before.lives[0], after.lives[0]) == (5, 4)
     assert after.games[0] == before.games[0] == 1
-    assert after.frames[0] == before.frames[0] + 2 * SKIP, "the step, and one without an action, both on the clock"
+    assert after.frames[0] == before.frames[0] + 2 * SKIP, "the step, and one without an action, both count"
 
 
 def test_the_episode_after_a_lost_life_begins_with_a_step_without_an_action():
@@ -233,7 +233,7 @@ def test_noops_come_from_the_seed():
     assert (env.testing.reset(KEY, 3)[0].frames == 1).all()
 
 
-def test_every_game_of_a_lane_has_its_own_noops():
+def test_every_game_of_an_environment_has_its_own_noops():
     env = game("pong", replace(TRAINING, most_frames=31))
     _, states, _ = play(env, [NOOP] * 60)
     begun = {int(state.games[0]): int(state.frames[0]) for state in reversed(states)}
@@ -242,11 +242,11 @@ def test_every_game_of_a_lane_has_its_own_noops():
 
 
 @pytest.mark.parametrize("title", ["pong", "breakout"])
-def test_the_clock_counts_frames_of_the_console(title):
-    """No-ops count, and a step that the clock cuts off ends in the middle."""
+def test_the_time_limit_counts_frames_of_the_console(title):
+    """No-ops count, and a step that the time limit cuts off ends in the middle."""
     limit = 50
     env = game(title, replace(TRAINING, most_frames=limit))
-    _, states, steps = play(env, records(title, 20))
+    _, states, steps = play(env, random_actions(title, 20))
     noops = int(states[0].frames[0])
     steps_left = -(-(limit - noops) // SKIP)
     cut = [bool(step.truncated[0]) for step in steps]
@@ -255,9 +255,11 @@ def test_the_clock_counts_frames_of_the_console(title):
     assert not last.terminated[0]
     assert states[steps_left].games[0] == 2
     emulator = ByHand(title, noops)
-    for action in records(title, 20)[: steps_left - 1]:
+    for action in random_actions(title, 20)[: steps_left - 1]:
         emulator.step(action)
-    pictures, _ = emulator.step(records(title, 20)[steps_left - 1], frames=limit - noops - SKIP * (steps_left - 1))
+    pictures, _ = emulator.step(
+        random_actions(title, 20)[steps_left - 1], frames=limit - noops - SKIP * (steps_left - 1)
+    )
     np.testing.assert_array_equal(last.last_frame[0], pictures[-1])
 
 
@@ -271,11 +273,13 @@ def test_time_up_in_the_step_after_a_lost_life_begins_a_new_game():
     assert 1 <= state.frames[0] <= 30
 
 
-@pytest.mark.parametrize("title", ["breakout", "qbert", "amidar", "assault"])  # the last three remember more than most
-def test_a_copied_state_goes_on_to_the_last_bit(title):
+@pytest.mark.parametrize(
+    "title", ["breakout", "qbert", "amidar", "assault"]
+)  # the last three have more hidden state than most
+def test_a_copied_state_continues_to_the_last_bit(title):
     """Twice, by another object the second time, with another game's environments played in between."""
     env, other = game(title), Atari(title)
-    actions = np.stack([records(title, 40, seed) for seed in range(2)], axis=1)
+    actions = np.stack([random_actions(title, 40, seed) for seed in range(2)], axis=1)
     state, _ = env.reset(KEY, 2)
     for action in actions[:15]:
         state, _ = env.step(state, action)
@@ -292,9 +296,9 @@ def test_a_copied_state_goes_on_to_the_last_bit(title):
 
 
 @pytest.mark.parametrize("title", ["qbert", "amidar", "assault"])
-def test_a_game_goes_on_from_its_very_first_state(title):
+def test_a_game_continues_from_its_very_first_state(title):
     """One no-op after the start, where little would show that something was not saved."""
-    env, actions = game(title).testing, records(title, 25)
+    env, actions = game(title).testing, random_actions(title, 25)
     _, _, steps = play(env, actions)
     emulator = ByHand(title, noops=1)
     for action, step in zip(actions, steps, strict=True):
@@ -310,9 +314,9 @@ def test_a_step_leaves_the_state_it_was_given_as_it_was():
     jax.tree.map(np.testing.assert_array_equal, state, copy)
 
 
-def test_a_lane_depends_neither_on_the_others_nor_on_their_number():
+def test_an_environment_depends_neither_on_the_others_nor_on_their_number():
     env = game("assault")
-    actions = np.stack([records("assault", 20, seed) for seed in range(3)], axis=1)
+    actions = np.stack([random_actions("assault", 20, seed) for seed in range(3)], axis=1)
     played = {}
     for num_envs in (1, 3):
         state, frame = env.reset(KEY, num_envs)
@@ -329,7 +333,7 @@ def test_there_are_no_entities():
     env = make("atari/pong")
     state, _ = env.reset(KEY, 1)
     for ask in (env.entities, env.tiles):
-        with pytest.raises(ValueError, match="atari/pong has no entities: an emulator does not tell"):
+        with pytest.raises(ValueError, match="atari/pong has no entities: an emulator does not say"):
             ask(state)
 
 

@@ -24,7 +24,7 @@ def env(request):
 
 @pytest.fixture(scope="module")
 def start(env):
-    """A state of few environments. As many as the smoke tests have, so that nothing compiles twice."""
+    """A state of a few environments: as many as the smoke tests have, so that nothing compiles twice."""
     return env.reset(random.key(3), smoke.NUM_ENVS)[0]
 
 

@@ -1,4 +1,4 @@
-"""The built-in world: its rules, and that its truth is true."""
+"""The built-in game: its rules, and that its ground truth is right."""
 
 import jax
 import jax.numpy as jnp
@@ -95,7 +95,7 @@ def test_only_eaten_cows_disappear_and_nobody_appears(episode):
 
 
 def test_settled_tiles_are_where_they_were(episode):
-    """What `settled` calls certain came to pass, and it does not call less certain than it must."""
+    """What `settled` calls certain happens, and it does not call less certain than it must."""
     world, actions, steps, tiles = episode
     before = jax.tree.map(lambda leaf: leaf[:-1], world)
     settled = np.asarray(jax.jit(jax.vmap(jax.vmap(Creatures().settled)))(before, actions))

@@ -35,17 +35,17 @@ def test_another_key_another_episode(played):
     assert (other.steps.frame != played.steps.frame).any()
 
 
-def test_a_state_is_all_there_is_to_resume(played):
+def test_the_state_is_enough_to_resume(played):
     smoke.check_resumes(played)
 
 
-def test_lanes_differ_from_each_other(played):
+def test_environments_differ_from_each_other(played):
     frames = played.steps.last_frame[-1]
     assert all((frames[0] != frames[env_index]).any() for env_index in range(1, smoke.NUM_ENVS))
 
 
 def test_the_new_episodes_frame_is_of_the_new_world(played):
-    """The frame after an end, drawn inside a loop over environments, against a frame drawn of all environments: the same pixels."""
+    """The frame after an end, drawn in a loop over environments, against all drawn at once: the same pixels."""
     if not played.env.pure:
         pytest.skip("an emulator draws what it has just played, not any state")
     render = jax.jit(jax.vmap(played.env.game.render))

@@ -74,7 +74,7 @@ def test_worlds_are_made_only_where_episodes_ended():
     assert 20 < ends < 20 * num_envs, "nothing tested"
 
 
-def test_an_end_by_the_game_and_the_clock_at_once_is_the_games():
+def test_an_end_by_the_game_and_the_time_limit_at_once_is_the_games():
     env = VectorEnv(Countdown(time_limit=5))
     state, frame = env.reset(random.key(0), 64)
     left = np.asarray(frame)[:, 0, 0, 0]
@@ -100,7 +100,7 @@ def creatures():
     return VectorEnv(Creatures())
 
 
-def test_nothing_depends_on_lane_mates(creatures):
+def test_an_environment_does_not_depend_on_the_others(creatures):
     many, _ = creatures.reset(random.key(0), 8)
     few = jax.tree.map(lambda leaf: leaf[2:5], many)
     for key in random.split(random.key(1), 60):

@@ -1,4 +1,4 @@
-"""The world whose truth is known, and what decoders do to it."""
+"""The environment whose ground truth is known, and what decoders do to it."""
 
 import jax
 import jax.numpy as jnp
@@ -40,20 +40,20 @@ def test_sampling_and_the_published_setting_do_not_keep_the_number(transitions, 
     assert conservation(transitions.previous, decoded_tokens(transitions, preset), WALKER).right_number < 0.4
 
 
-def test_walkers_are_conserved_by_the_world_itself(transitions):
+def test_walkers_are_conserved_by_the_simulator(transitions):
     truth = conservation(transitions.previous, transitions.next, WALKER)
     assert truth.right_number == 1
     assert truth.count_error == 0
 
 
-def test_marginals_are_what_comes_to_pass():
-    """Cell by cell, the predicted chances against many plays of the same situation, crowded into a corner."""
+def test_marginals_are_the_frequencies_of_outcomes():
+    """Cell by cell, the predicted chances against many draws from the same state, walkers crowded into a corner."""
     world = Walkers()
     walkers = np.array([0, 1, 9])
     after, probability = world.outcomes(walkers)
     np.testing.assert_allclose(probability.sum(), 1)
     assert all(len(set(row)) == 3 for row in after), "two walkers in one cell"
-    draws = np.random.default_rng(0).record(len(after), 20_000, p=probability)
+    draws = np.random.default_rng(0).choice(len(after), 20_000, p=probability)
     frequency = np.mean([world.frame(after[d]) == WALKER for d in draws], axis=0)
     np.testing.assert_allclose(world.marginals(after, probability), frequency, atol=0.015)
 

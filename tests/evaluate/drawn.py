@@ -46,7 +46,7 @@ def scrolled(tokens: np.ndarray, rows: int, columns: int) -> np.ndarray:
 
 
 def classifier() -> TileClassifier:
-    """Entity classifier that have seen every tile once."""
+    """An entity classifier fitted to one cell of every tile."""
     import jax.numpy as jnp
 
     codebook = Codebook(jnp.asarray(TILE_PIXELS), jnp.int32(len(TILE_PIXELS)))

@@ -31,14 +31,14 @@ def test_the_ground_a_real_creature_hides_must_be_what_it_was():
     assert not is_plausible(COW, frame(C=((2, 3),)), frame(C=((2, 2),), **{"#": ((2, 3),)}))
 
 
-def test_the_truth_is_always_plausible_even_a_spawn_and_what_really_happened_may_be_dreamed():
+def test_the_truth_is_always_plausible_even_a_spawn_and_what_really_happened_may_be_imagined():
     spawned = frame(C=((2, 2),), Z=((6, 6),))
     assert is_plausible(COW, spawned, spawned)
     assert is_plausible(COW, spawned, frame(C=((2, 3),), Z=((6, 6),)))
     assert not is_plausible(COW, COW, spawned)
 
 
-def test_nobody_knows_the_ground_where_the_player_stood_but_the_player_must_be_there():
+def test_the_ground_where_the_player_stood_is_unknown_but_the_player_must_be_there():
     before = frame(Z=((4, 5),))
     went_left = scrolled(frame(), 0, -1).reshape(SPEC.grid).copy()
     went_left[4, 5] = 3  # the zombie follows into the cell the player left
@@ -51,7 +51,7 @@ def test_nobody_knows_the_ground_where_the_player_stood_but_the_player_must_be_t
     assert not is_plausible(before, went_left.ravel(), eaten.ravel(), LEFT)
 
 
-def test_whatever_comes_into_view_is_not_asked_for():
+def test_what_comes_into_view_is_not_checked():
     after = scrolled(COW, 0, 1)
     predicted = after.reshape(SPEC.grid).copy()
     predicted[:, 8] = 4
@@ -66,7 +66,7 @@ def test_a_creature_the_player_walks_into_may_be_gone():
     assert not is_plausible(before, before, frame())
 
 
-def test_nobody_walks_where_the_kind_never_goes():
+def test_no_creature_walks_where_its_kind_never_goes():
     """A wall right of the cow."""
     before, after = frame(C=((2, 2),), **{"#": ((2, 3),)}), frame(C=((3, 2),), **{"#": ((2, 3),)})
     expected = expect(classifier(), SPEC, before[None], after[None], np.array([NOOP]))
@@ -78,7 +78,7 @@ def test_nobody_walks_where_the_kind_never_goes():
     assert plausible(classifier(), SPEC, expected, around[None], walkable).all()
 
 
-def test_nobody_knows_the_ground_where_a_creature_stood():
+def test_the_ground_where_a_creature_stood_is_unknown():
     moved = frame(C=((2, 3),))
     assert is_plausible(COW, moved, frame(C=((2, 3),), **{"#": ((2, 2),)}))
 
@@ -100,8 +100,8 @@ def test_shares_are_counted_by_group_with_their_number():
     measures = {
         one.measure: one
         for one in accuracy(
-            classifier(), SPEC, before, before, np.zeros(4, int), np.array([True, True, False, False]), {"it": predicted},
-            np.arange(4), "context 1",
+            classifier(), SPEC, before, before, np.zeros(4, int), np.array([True, True, False, False]),
+            {"it": predicted}, np.arange(4), "context 1",
         )
     }  # fmt: skip
     assert measures["exact · context 1 · all"].value == 0.75

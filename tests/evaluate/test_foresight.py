@@ -20,7 +20,7 @@ def test_copying_costs_nothing_where_nothing_changes():
 
 
 def test_copying_is_as_wrong_as_is_best():
-    """Half of the tokens change. Then copying tells nothing, and a guess by the cell is the best there is."""
+    """Half of the tokens change. Then copying says nothing, and a guess by the cell is the best there is."""
     last = np.zeros((1, 10, 1), np.int32)
     following = last.copy()
     following[0, :5] = 1
@@ -30,19 +30,19 @@ def test_copying_is_as_wrong_as_is_best():
     assert copy_loss(last, following) == pytest.approx(by_hand, rel=1e-3)
 
 
-def test_pieces_are_cut_where_no_end_falls_into_them():
-    """An end at a piece's last step belongs to it; one before spoils it."""
+def test_windows_are_cut_where_no_episode_ends_within_them():
+    """An end at a window's last step belongs to it; with one before, the window is left out."""
     frames = np.arange(12, dtype=np.uint8).reshape(2, 6, 1, 1, 1)
     ended = np.zeros((2, 6), bool)
     ended[0, 2] = ended[1, 1] = True
     windows = cut(Played(frames, frames[..., 0, 0, 0].astype(np.int32), ended), 3)
     np.testing.assert_array_equal(windows.actions, [[0, 1, 2], [3, 4, 5], [9, 10, 11]])
     np.testing.assert_array_equal(windows.frames[..., 0, 0, 0], windows.actions)
-    with pytest.raises(ValueError, match="no game of 6 steps went on for 7"):
+    with pytest.raises(ValueError, match="no episode lasts 7 steps in 6"):
         cut(Played(frames, windows.actions, ended), 7)
 
 
-def test_what_must_hold_is_told_apart():
+def test_each_condition_is_checked_separately():
     good = {"tokenizer error": 1.0, "mean frame error": 5.0, "token loss": 0.1, "marginal entropy": 0.2,
             "copy loss": 0.2}  # fmt: skip
     assert list(beats(good).values()) == [True, True, True]
@@ -52,7 +52,7 @@ def test_what_must_hold_is_told_apart():
 
 
 @pytest.mark.parametrize("game", ["pong", "breakout"])
-def test_things_are_seen_where_they_are(game):
+def test_things_are_found_where_they_are(game):
     """In the emulator's own frames: a paddle is there in nearly all, a ball in some, and nothing in a black one."""
     from jax import random
 

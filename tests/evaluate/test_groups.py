@@ -19,7 +19,7 @@ def test_seeds_go_together_in_their_order():
     assert names(run(seed=2), run(seed=0)) == [("quick", "quick", [0, 2])]
 
 
-def test_presets_are_names_if_they_tell_runs_apart():
+def test_presets_are_names_if_they_distinguish_runs():
     assert names(run(), run("minatar/breakout/itc")) == [("quick", "quick", [0]), ("itc", "itc", [0])]
 
 

@@ -1,4 +1,4 @@
-"""Creatures followed through frames drawn by hand, where everybody can see what happened."""
+"""Creatures followed through frames drawn by hand, where it is plain what happened."""
 
 import numpy as np
 import pytest
@@ -77,12 +77,12 @@ def test_what_comes_into_view_may_be_anywhere_near_the_new_edge():
     assert happened(before, after.ravel(), RIGHT) == {}
 
 
-def test_tiles_that_change_beside_the_player_and_elsewhere_are_told_apart():
+def test_tiles_that_change_next_to_the_player_and_elsewhere_are_counted_separately():
     assert happened(frame(), frame(**{"#": ((4, 5),)})) == {"changed_near": 1}
     assert happened(frame(), frame(**{"#": ((1, 1),)})) == {"changed_far": 1}
 
 
-def test_two_creatures_that_pass_each_other_are_both_found_and_nobody_is_followed_twice():
+def test_two_creatures_that_pass_each_other_are_both_found_and_none_is_followed_twice():
     before, after = frame(C=((2, 2), (2, 3))), frame(C=((2, 3), (2, 4)))
     assert happened(before, after) == {"paired": 2}
 
@@ -115,7 +115,7 @@ def test_the_distance_between_displacements_is_their_total_variation():
     assert found["stay rate"] == 0.5
 
 
-def test_two_halves_of_the_truth_differ_as_well():
+def test_two_halves_of_the_simulators_worlds_differ_as_well():
     """The simulator's own displacement distance: here all odd worlds stay still and all even ones move."""
     tokens = np.stack([[frame(C=((2, 2),)), frame(C=((2, 2 + world % 2),))] for world in range(4)])
     real = happenings(classifier(), SPEC, tokens, np.zeros((4, 1), int), np.ones((4, 1), bool), np.arange(4))

@@ -29,7 +29,7 @@ def test_there_are_26_games_and_each_is_found_by_our_name():
 
 
 @pytest.mark.parametrize("env", ["minatar/breakout", "creatures", "atari/tetris", "breakout"])
-def test_elsewhere_nobody_knows_what_a_person_reaches(env):
+def test_elsewhere_a_persons_return_is_unknown(env):
     assert random_and_human(env) is None
     assert score(env, 1.0) is None
 
@@ -89,11 +89,11 @@ def test_the_notes_of_the_recipe_and_the_page_quote_what_the_rows_come_to():
     others = {f"{found[name].value:.3f}" for found in of_each for name in ("mean", "median of game means")}
     others |= {f"{printed(method, name):.3f}" for method in ("Simulus", "ITC") for name in ("mean", "median")}
     page = (Path(__file__).parents[2] / "docs/atari.md").read_text()
-    told = page[page.index("## All games together") : page.index("## What it costs")]
-    assert thousandths(told) == disputed | others
+    section = page[page.index("## All games together") : page.index("## What it costs")]
+    assert thousandths(section) == disputed | others
 
 
-def test_all_definitions_stand_side_by_side():
+def test_all_definitions_are_in_the_table():
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in human_normalised.paper_in_all_definitions()]
     assert lines[0] == ["human-normalised", "DreamerV3", "STORM", "DIAMOND", "Simulus", "ITC"]
     simulus, itc = ({line[0]: line[column] for line in lines} for column in (4, 5))
@@ -126,7 +126,7 @@ def test_runs_become_a_matrix_that_leaves_out_seeds_not_all_games_have():
         of_runs({})
 
 
-def test_runs_that_lie_apart_tell_the_definitions_apart():
+def test_definitions_differ_where_runs_do():
     """Two runs each: as means all four games are alike, run by run they are not."""
     scores = np.array([[0.0, 0.5, 1.0, 1.0], [2.0, 1.5, 1.0, 1.0]])
     found = in_all_definitions(scores)

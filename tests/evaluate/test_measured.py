@@ -48,7 +48,7 @@ def test_a_longer_run_is_read_at_its_end_as_well(tmp_path):
     ]  # fmt: skip
 
 
-def test_times_are_medians_of_iterations_that_dream(tmp_path):
+def test_times_are_medians_of_iterations_with_imagination(tmp_path):
     found = in_time(run_folder(tmp_path, iterations=20))
     assert found["one epoch", "world model training, minutes"] == 1
     assert found["one epoch", "imagination, minutes"] == 2
@@ -88,7 +88,7 @@ def cells(lines):
     return header, {row[0]: row[1:] for row in rows}
 
 
-def test_on_atari_a_return_stands_beside_the_score_of_a_person(tmp_path):
+def test_on_atari_a_return_comes_with_its_human_normalised_score(tmp_path):
     found = in_evaluation(RunFolder(atari_run(tmp_path, "up_n_down", 11693.2)))
     setting = "atari/up_n_down, 2,000 interactions"
     assert found == {(setting, "return"): 11693.2, (setting, "human-normalised"): 1.0}
@@ -125,11 +125,13 @@ def test_games_without_a_persons_score_cannot_be_taken_together(tmp_path):
     with pytest.raises(RunError, match="itc evaluate"):
         over_games([tmp_path])
     run.write_evaluation({"environment": "minatar/breakout", "interactions": 1, "return": 5.8})
-    with pytest.raises(RunError, match="was evaluated on minatar/breakout, where nobody knows a person's return"):
+    with pytest.raises(RunError, match="was evaluated on minatar/breakout, where a person's return is not known"):
         over_games([tmp_path])
 
 
-@pytest.mark.parametrize(("read", "words"), [(in_training, "finished an episode"), (in_time, "imagined")])
+@pytest.mark.parametrize(
+    ("read", "words"), [(in_training, "finished an episode"), (in_time, "no iteration with imagination")]
+)
 def test_what_a_run_has_not_reached_is_said(tmp_path, read, words):
     with pytest.raises(RunError, match=words):
         read(run_folder(tmp_path, iterations=2))

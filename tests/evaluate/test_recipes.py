@@ -161,10 +161,10 @@ def test_tables_share_their_runs():
 def test_steps_run_in_order_and_a_failure_stops_them(tmp_path):
     write, fail = f"open({str(tmp_path / 'log')!r}, 'a').write", "raise SystemExit(3)"
     steps = [Step("one", (f"{write}('1')",)), Step("two", (fail,)), Step("three", (f"{write}('3')",))]
-    told = []
-    assert run_in_order([sys.executable, "-c"], steps, told.append) == steps[1]
+    reported = []
+    assert run_in_order([sys.executable, "-c"], steps, reported.append) == steps[1]
     assert (tmp_path / "log").read_text() == "1"
-    assert told[1].startswith("[2/3] two: ")
+    assert reported[1].startswith("[2/3] two: ")
 
 
 def test_a_step_that_wrote_its_result_is_not_run_again_but_one_that_broke_off_is(tmp_path):

@@ -1,4 +1,4 @@
-"""Play that is kept, and looked at: in the creatures' world everything can be known."""
+"""Recorded play, measured in the creatures' world, where everything is known."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -30,7 +30,7 @@ def played():
     return recording, classifier_for(SPEC, codebook, recording)
 
 
-def test_eyes_learn_what_every_code_means(played):
+def test_the_entity_classifier_learns_what_every_code_means(played):
     recording, classifier = played
     assert classifier.error(recording) == 0.0
     scene, truth = classifier(recording.tokens), classifier.truth(recording)
@@ -38,8 +38,8 @@ def test_eyes_learn_what_every_code_means(played):
     assert (truth.creatures.any(axis=(2, 3, 4)) == recording.creatures).all()
 
 
-def test_in_a_world_without_spawning_nobody_comes_from_nowhere(played):
-    """Whatever the entity classifier miss about the view's motion would show as creatures that appear."""
+def test_in_a_world_without_spawning_no_creature_comes_from_nowhere(played):
+    """Any error about the view's motion would show as creatures that appear."""
     recording, classifier = played
     seen = happenings(
         classifier, SPEC, recording.tokens, recording.actions, recording.same_episode, np.arange(NUM_ENVS)

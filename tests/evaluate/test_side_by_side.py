@@ -18,10 +18,10 @@ def python(code: str) -> list[str]:
 def test_commands_of_a_job_follow_each_other_and_a_failure_stops_only_its_own(tmp_path):
     good = Job("good", [python("print('one')"), python("print('two')")], tmp_path / "good" / "log")
     bad = Job("bad", [python("raise SystemExit('no')"), python("print('never')")], tmp_path / "bad" / "log")
-    told = []
-    failed = run_side_by_side([bad, good], 2, told.append)
+    reported = []
+    failed = run_side_by_side([bad, good], 2, reported.append)
     assert failed == [bad]
-    assert {finished.job.name: finished.ok for finished in told} == {"good": True, "bad": False}
+    assert {finished.job.name: finished.ok for finished in reported} == {"good": True, "bad": False}
     assert good.log.read_text() == "one\ntwo\n"
     assert bad.log.read_text() == "no\n"
 
@@ -111,7 +111,7 @@ with stopped_by_sigterm():
 @pytest.mark.parametrize("how", [
     "run_side_by_side([job], 1, print)", "run_in_order([sys.executable], [Step('saves', words)], print)",
 ])  # fmt: skip
-def test_who_is_stopped_twice_still_waits_until_everybody_has_saved(tmp_path, how):
+def test_stopped_twice_it_still_waits_until_all_have_saved(tmp_path, how):
     """Ctrl-C reaches `itc reproduce` and its sweep alike, and the former then sends the latter a SIGTERM."""
     code = WAITING.replace("HOW", how)
     process = subprocess.Popen(

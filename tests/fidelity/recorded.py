@@ -17,9 +17,9 @@ GRID, ACTIONS = (5, 5), 4  # of the world model
 SEQUENCES, BLOCKS, CODES = 3, 20, 256
 SEEN = np.array([0, 1, 9, 19])  # blocks whose token logits were recorded code by code
 
-NUM_ENVS, STEPS, MEMORY = 4, 8, 256  # of the policy
+NUM_ENVS, STEPS, RECURRENT_SIZE = 4, 8, 256  # of the policy
 BURN_IN = 5
-WARM = (0.61, 0.42, 1 - 0.95**30)  # a return normaliser in the middle of things
+WARM = (0.61, 0.42, 1 - 0.95**30)  # a return normaliser in the middle of training
 SQUARE = {"minatar": 1, "craftax-classic": 7}  # pixels of the same colour, each way
 
 
@@ -72,7 +72,7 @@ def _names(path, leaf) -> list[tuple[str, np.ndarray]]:
     name = jax.tree_util.keystr(path).removeprefix(".")
     if _stacked(path):
         return [(name.replace("layers", f"layers[{number}]", 1), layer) for number, layer in enumerate(leaf)]
-    return [("gru.from_memory.weight" if name == "gru.from_memory" else name, leaf)]
+    return [("gru.from_memory.weight" if name == "gru.from_recurrent" else name, leaf)]
 
 
 def model_inputs() -> dict[str, np.ndarray]:
@@ -92,7 +92,7 @@ def frames_by_env() -> np.ndarray:
 
 
 def policy_inputs(case: str, frame_shape: tuple[int, int, int], actions: int) -> dict[str, jax.Array]:
-    """A rollout, and the windows of frames that an imagined rollout begins with."""
+    """A rollout, and the windows of frames that imagined rollouts start from."""
     rng, square, (height, width, channels) = random_of(f"policy inputs {case}"), SQUARE[case], frame_shape
 
     def frames(length):
@@ -112,7 +112,7 @@ def policy_inputs(case: str, frame_shape: tuple[int, int, int], actions: int) ->
         "after": frames(1)[:, 0],
         "first": first,
         "done": done,
-        "memory": rng.standard_normal((NUM_ENVS, MEMORY), dtype=np.float32) * np.float32(0.5),
+        "memory": rng.standard_normal((NUM_ENVS, RECURRENT_SIZE), dtype=np.float32) * np.float32(0.5),
         "action": rng.integers(actions, size=(NUM_ENVS, STEPS)).astype(np.int32),
         "reward": rng.choice(np.float32([-0.1, 0.0, 0.0, 0.0, 0.1, 1.0]), size=(NUM_ENVS, STEPS)),
         # Added to the actions' logarithmic probabilities: ratios far from 1.

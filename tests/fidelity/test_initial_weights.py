@@ -41,9 +41,9 @@ def test_convolutions_are_xaviers():
             assert not residual.conv.bias.any()
 
 
-def test_the_memorys_gates_are_one_semi_orthogonal_matrix_and_the_inputs_lecuns():
+def test_the_recurrent_gates_are_one_semi_orthogonal_matrix_and_the_inputs_lecuns():
     gru = jax.jit(lambda key: GRU(key, 256, 256, INITIAL_WEIGHTS["published"]))(KEY)
-    gates = np.asarray(gru.from_memory)
+    gates = np.asarray(gru.from_recurrent)
     assert gates.shape == (256, 768)
     np.testing.assert_allclose(gates @ gates.T, np.eye(256), atol=1e-5)
     assert np.std(gates) == pytest.approx(0.0361, rel=0.01)  # 1/√768
@@ -67,7 +67,7 @@ def test_unit_gain_keeps_scales():
     first, second = network.encoder.blocks
     assert np.std(first.conv.weight) == pytest.approx(27**-0.5, rel=0.06)
     assert np.std(second.conv.weight) == pytest.approx(144**-0.5, rel=0.06)
-    for gates in (network.gru.from_input.weight, network.gru.from_memory):
+    for gates in (network.gru.from_input.weight, network.gru.from_recurrent):
         for gate in np.split(np.asarray(gates), 3, axis=1):
             np.testing.assert_allclose(gate @ gate.T, np.eye(24), atol=1e-5)
 

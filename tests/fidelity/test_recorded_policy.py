@@ -29,7 +29,7 @@ PPO = replace(PRESETS[PRESET["minatar"]].config.ppo, learning_rate=1e-5, epochs=
 
 unroll = jax.jit(lambda network, *seen: network.unroll(*seen))
 new_state = jax.jit(lambda network: ppo.new_policy_state(network, PPO))
-batch_of = jax.jit(lambda state, memory, seen, after: ppo.batch_of(state, memory, seen, after, PPO, leaky=True))
+batch_of = jax.jit(lambda state, recurrent, seen, after: ppo.batch_of(state, recurrent, seen, after, PPO, leaky=True))
 learn_in_epochs = jax.jit(lambda state, batch: ppo.learn_policy_in_epochs(state, batch, PPO))
 learn_from_imagination = jax.jit(
     lambda state, batch: ppo.learn_policy(state, batch, PPO, PPO.imagined_entropy_coefficient)
@@ -69,30 +69,30 @@ class Played(NamedTuple):
 @pytest.fixture(scope="module")
 def played():
     network, inputs = network_of("minatar"), inputs_of("minatar")
-    memory, output = unroll(network, inputs["memory"], inputs["frames"], inputs["first"])
+    recurrent_state, output = unroll(network, inputs["memory"], inputs["frames"], inputs["first"])
     probability = log_probability(output.logits, inputs["action"]) + inputs["shift"]
     record = ActionRecord(probability, output.value, inputs["first"])
     done = inputs["done"]
     outcome = Step(None, inputs["reward"], done, jnp.zeros_like(done), None, jnp.zeros((*done.shape, 0), bool))
     seen = Rollout(inputs["frames"], inputs["action"], outcome, record, inputs["after"])
-    return Played(network, inputs, seen, Play(None, inputs["after"], done[:, -1], memory))
+    return Played(network, inputs, seen, Play(None, inputs["after"], done[:, -1], recurrent_state))
 
 
 @pytest.mark.parametrize(("case", "tolerance"), [
     ("minatar", 2e-5),
     ("craftax-classic", 2e-4),  # sixteen times as many numbers to sum up
 ])  # fmt: skip
-def test_judgements_and_memory(case, tolerance):
+def test_policy_outputs_and_recurrent_state(case, tolerance):
     theirs, inputs = load(f"policy_{case}"), inputs_of(case)
-    memory, output = unroll(network_of(case), inputs["memory"], inputs["frames"], inputs["first"])
+    recurrent_state, output = unroll(network_of(case), inputs["memory"], inputs["frames"], inputs["first"])
     ours, recorded = (jax.nn.log_softmax(jnp.asarray(logits)) for logits in (output.logits, theirs["logits"]))
     np.testing.assert_allclose(ours, recorded, rtol=0, atol=tolerance)
     np.testing.assert_allclose(output.value, theirs["value"], rtol=0, atol=tolerance)
-    np.testing.assert_allclose(memory, theirs["memory"], rtol=0, atol=tolerance / 2)
+    np.testing.assert_allclose(recurrent_state, theirs["memory"], rtol=0, atol=tolerance / 2)
 
 
 def test_leaky_advantages_and_correct_ones():
-    """Recorded were the leaky ones. At ends and in a environment's last episode nothing leaks, so both are the same there."""
+    """Recorded were the leaky ones. At ends and in an environment's last episode nothing leaks: both are the same."""
     theirs = load("gae")
     reward, value, done = (jnp.asarray(theirs[name]) for name in ("reward", "value", "done"))
     leaky, correct = (advantages(reward, value, done, 0.925, 0.625, leaky) for leaky in (True, False))
@@ -121,8 +121,8 @@ def check_update(before: ppo.PolicyState, after: ppo.PolicyState, metrics, their
 
 
 @pytest.mark.parametrize("case", ["A", "B"])
-def test_ppo_on_real_play(played, case):
-    """Two epochs of two minibatches: A with a fresh return normaliser, B with one in the middle of things."""
+def test_ppo_on_a_real_rollout(played, case):
+    """Two epochs of two minibatches: A with a fresh return normaliser, B with one in the middle of training."""
     theirs = load("ppo_minatar")
     network, inputs, seen, after = played
     state = new_state(network)
@@ -139,20 +139,20 @@ def test_ppo_on_real_play(played, case):
     np.testing.assert_allclose(learned.normaliser, theirs[f"{case} normaliser"], rtol=1e-5)
 
 
-def test_ppo_on_imagined_play(played):
-    """C: one update, after a burn-in with the published reset of the memory."""
+def test_ppo_on_an_imagined_rollout(played):
+    """C: one update, after a burn-in with the published reset of the recurrent state."""
     theirs = load("ppo_minatar")
     network, inputs, seen, after = played
     window = {"frame": inputs["window"], "done": inputs["window_done"]}
-    memory, first = jax.jit(burn_in, static_argnums=2)(network, window, True)
-    np.testing.assert_allclose(memory, theirs["C memory"], rtol=0, atol=1e-5)
+    recurrent_state, first = jax.jit(burn_in, static_argnums=2)(network, window, True)
+    np.testing.assert_allclose(recurrent_state, theirs["C memory"], rtol=0, atol=1e-5)
     np.testing.assert_array_equal(first, theirs["C first"])
-    # What was judged during the imagined rollout was not recorded: the values and probabilities of A stand in for it.
+    # Policy outputs of the imagined rollout were not recorded: the values and probabilities of A stand in for them.
     seen = seen._replace(record=seen.record._replace(first=seen.record.first.at[:, 0].set(first)))
     np.testing.assert_array_equal(seen.record.first, theirs["C reset"])
     normaliser = ReturnNormaliser(*(jnp.float32(number) for number in WARM))
     state = new_state(network)._replace(normaliser=normaliser)
-    batch = batch_of(state, memory, seen, after)
+    batch = batch_of(state, recurrent_state, seen, after)
     np.testing.assert_allclose(batch.advantage, theirs["C advantage"], rtol=0, atol=2e-5)
     np.testing.assert_allclose(batch.returns, theirs["C target"], rtol=0, atol=1e-5)
     check_update(state, *learn_from_imagination(state, batch), theirs, "C")

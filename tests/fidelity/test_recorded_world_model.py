@@ -110,9 +110,9 @@ def test_losses_and_gradients(learned, theirs):
 
 
 def test_codebook_growth_and_nine_updates():
-    """Three batches of windows teach the tokenizer, three more the world model, each in three minibatches."""
-    theirs, num_envs = load("train_minatar_3d"), frames_by_env()
-    windows = [jnp.asarray(num_envs[batch].reshape(-1, 10, 10, 4)) for batch in theirs["num_envs"]]
+    """Three batches of windows train the tokenizer, three more the world model, each in three minibatches."""
+    theirs, frames_of_env = load("train_minatar_3d"), frames_by_env()
+    windows = [jnp.asarray(frames_of_env[batch].reshape(-1, 10, 10, 4)) for batch in theirs["lanes"]]
     tokenizer = patches.PatchTokenizerConfig(patch=(2, 2, 4), codes=512, frame_max=1)
     codebook = patches.empty_codebook(tokenizer)
     for frames in windows[:3]:

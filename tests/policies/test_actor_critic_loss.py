@@ -1,4 +1,4 @@
-"""The objective against NumPy, what it starts from, and that it teaches."""
+"""The loss against NumPy, its initial values, and that it improves a policy."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from itc.policies.lstm import LSTMActorCritic, LSTMPolicyConfig, PolicyOutput
 
 BATCH, STEPS, ACTIONS, BINS = 3, 4, 5, 129
 GENERATOR = np.random.default_rng(0)
-OUTLOOK = PolicyOutput(
+OUTPUT = PolicyOutput(
     *(jnp.asarray(GENERATOR.normal(size=(BATCH, STEPS + 1, size)), jnp.float32) for size in (ACTIONS, BINS))
 )
 TAKEN = jnp.asarray(GENERATOR.integers(0, ACTIONS, (BATCH, STEPS + 1)), jnp.int32)
@@ -60,8 +60,8 @@ def by_numpy(output, actions, returns, scale, mask):
 def test_the_loss_equals_numpy(masked, given):
     mask = until_end(ENDS) if masked else None
     compiled = jax.jit(actor_critic_loss, static_argnums=4)
-    loss, metrics = compiled(OUTLOOK, TAKEN[:, :given], RETURNS, jnp.float32(2.5), 0.05, mask)
-    expected = by_numpy(OUTLOOK, TAKEN, RETURNS, 2.5, np.ones((BATCH, STEPS + 1)) if mask is None else mask)
+    loss, metrics = compiled(OUTPUT, TAKEN[:, :given], RETURNS, jnp.float32(2.5), 0.05, mask)
+    expected = by_numpy(OUTPUT, TAKEN, RETURNS, 2.5, np.ones((BATCH, STEPS + 1)) if mask is None else mask)
     assert set(metrics) == {"loss", *expected}
     for name, number in expected.items():
         assert float(metrics[name]) == pytest.approx(number, rel=2e-4), name
@@ -73,32 +73,32 @@ def test_frames_count_until_an_action_has_ended_the_episode():
     np.testing.assert_array_equal(until_end(ENDS), [[1, 1, 0, 0, 0], [1, 1, 1, 1, 1], [1, 1, 1, 1, 0]])
 
 
-def test_what_is_masked_teaches_nothing():
+def test_masked_steps_have_no_gradient():
     mask = until_end(ENDS)
 
     def loss(output):
         return actor_critic_loss(output, TAKEN, RETURNS, jnp.float32(1), 0.1, mask)[0]
 
-    gradient = jax.jit(jax.grad(loss))(OUTLOOK)
+    gradient = jax.jit(jax.grad(loss))(OUTPUT)
     for leaf in gradient:
         np.testing.assert_array_equal(np.asarray(leaf).any(axis=-1)[:, :STEPS], mask[:, :STEPS])
     np.testing.assert_array_equal(np.asarray(gradient.logits).any(axis=-1), mask)
 
 
 def test_advantages_are_taken_as_they_are():
-    """No gradient makes returns look better, and the actor's does not change what the critic expects."""
+    """No gradient reaches the returns or their scale, and the actor's does not reach the critic."""
 
     def loss(returns, scale, value_logits):
-        output = PolicyOutput(OUTLOOK.logits, value_logits)
+        output = PolicyOutput(OUTPUT.logits, value_logits)
         return actor_critic_loss(output, TAKEN, returns, scale, 0.1)[1]["actor_loss"]
 
-    for leaf in jax.jit(jax.grad(loss, (0, 1, 2)))(RETURNS, jnp.float32(2), OUTLOOK.value_logits):
+    for leaf in jax.jit(jax.grad(loss, (0, 1, 2)))(RETURNS, jnp.float32(2), OUTPUT.value_logits):
         assert not leaf.any()
 
 
 def test_steps_must_fit():
     with pytest.raises(ValueError, match="3 returns need 4 steps of policy output and 3 or 4 actions, got 5, 5"):
-        actor_critic_loss(OUTLOOK, TAKEN, RETURNS[:, :3], jnp.float32(1), 0.1)
+        actor_critic_loss(OUTPUT, TAKEN, RETURNS[:, :3], jnp.float32(1), 0.1)
 
 
 def test_where_learning_starts():
@@ -107,18 +107,18 @@ def test_where_learning_starts():
     actions = jnp.zeros((16, 8), jnp.int32)
 
     @jax.jit
-    def judge(key):
+    def evaluate(key):
         network = LSTMActorCritic(key, (4, 4), 16, 18, LSTMPolicyConfig((16, 8), 64))
         output = network.unroll(network.initial_state(16), codes, actions)
         return actor_critic_loss(output, actions, returns, jnp.float32(1), 0.001)
 
-    _, metrics = judge(random.key(0, impl="unsafe_rbg"))  # a generator that compiles sooner
+    _, metrics = evaluate(random.key(0, impl="unsafe_rbg"))  # a generator that compiles sooner
     assert float(metrics["critic_loss"]) == pytest.approx(3.8, abs=0.15)
     assert float(metrics["entropy"]) == pytest.approx(np.log(18), abs=0.05)
 
 
 def test_the_better_arm_is_found():
-    """Two arms, the second of which pays: it is played more often, and what it pays is what the critic expects."""
+    """Two arms, the second of which pays: it is played more often, and the critic predicts what it pays."""
     network = drawn(lambda key: LSTMActorCritic(key, (1, 1), 2, 2, LSTMPolicyConfig((4, 4), 8)))
     codes, optimiser = jnp.ones((32, 2, 1, 2)), optax.adam(0.02)
 
@@ -139,10 +139,10 @@ def test_the_better_arm_is_found():
         return (optax.apply_updates(network, updates), state), (plays, metrics["value"])
 
     @jax.jit
-    def learn_for_long(network, key):
+    def learn_long(network, key):
         return lax.scan(learn, (network, optimiser.init(network)), random.split(key, 80))[1]
 
-    plays, value = learn_for_long(network, random.key(1))
+    plays, value = learn_long(network, random.key(1))
     assert float(plays[0]) < 0.7
     assert float(plays[-5:].mean()) > 0.9
     assert float(value[-1]) == pytest.approx(2, abs=0.4)

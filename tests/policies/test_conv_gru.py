@@ -55,14 +55,14 @@ def test_the_papers_sizes(preset, encoded):
     assert output.logits.shape == (3, spec.num_actions)
 
 
-def test_untrained_policies_find_all_actions_about_equally_good():
+def test_untrained_policies_choose_all_actions_about_equally_often():
     spec = make("creatures").spec
     frames = np.random.default_rng(1).integers(256, size=(8, *spec.frame_shape)).astype(np.uint8)
 
     @jax.jit
-    def judge(key, frames):
+    def evaluate(key, frames):
         network = ActorCritic(key, spec, SMALL)
         return network(network.initial_state(8), frames, jnp.ones(8, bool))
 
-    _, output = judge(random.key(0, impl="unsafe_rbg"), frames)  # a generator that compiles sooner
+    _, output = evaluate(random.key(0, impl="unsafe_rbg"), frames)  # a generator that compiles sooner
     np.testing.assert_allclose(jax.nn.softmax(output.logits), 1 / spec.num_actions, atol=0.05)

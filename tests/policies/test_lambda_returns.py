@@ -62,7 +62,7 @@ def test_a_single_return_has_no_spread():
     assert float(new_return_scale(3, 1).update(jnp.array([7.0])).scale(0.025)) == 1
 
 
-def test_small_spreads_are_not_blown_up():
+def test_small_spreads_are_not_scaled_up():
     state = new_return_scale(2, 100).update(jnp.linspace(-0.1, 0.1, 100))
     assert float(state.scale(0.025)) == 1
 

@@ -1,4 +1,4 @@
-"""The LSTM actor-critic: against torch's, the same step by step and all at once, and deaf to what is not there."""
+"""The LSTM actor-critic: against torch's, the same step by step and all at once, masked frames skipped."""
 
 import equinox as eqx
 import jax
@@ -93,14 +93,14 @@ def test_unrolling_says_when_actions_do_not_fit(network):
         network.unroll(some_state(2), codes(2, 4), jnp.zeros((2, 2), jnp.int32))
 
 
-def test_what_was_done_is_remembered(network):
+def test_actions_change_the_recurrent_state(network):
     act = eqx.filter_jit(network.act)
-    recurrent_states, others = (act(some_state(2), jnp.array([1, action])) for action in (3, 4))
-    np.testing.assert_array_equal(recurrent_states.hidden[0], others.hidden[0])
-    assert not np.allclose(recurrent_states.hidden[1], others.hidden[1])
+    after, others = (act(some_state(2), jnp.array([1, action])) for action in (3, 4))
+    np.testing.assert_array_equal(after.hidden[0], others.hidden[0])
+    assert not np.allclose(after.hidden[1], others.hidden[1])
 
 
-def test_watching_skips_what_is_not_there(network):
+def test_watching_skips_masked_frames(network):
     seen, mask = codes(3, 5), jnp.arange(5)[None] >= jnp.array([[0], [2], [5]])
     watched, observe = eqx.filter_jit(network.watch)(some_state(3), seen, mask), eqx.filter_jit(network.observe)
     for sample, start in enumerate((0, 2, 5)):
@@ -125,10 +125,10 @@ def test_learning_reaches_everything_through_time(network):
 
     gradient = jax.jit(jax.grad(loss))(network)
     assert all(leaf.any() for leaf in jax.tree.leaves(gradient))
-    np.testing.assert_array_equal(gradient.action_embedding.any(axis=1), [True] * 4 + [False])  # nobody did the last
+    np.testing.assert_array_equal(gradient.action_embedding.any(axis=1), [True] * 4 + [False])  # the last is not taken
 
 
-def test_forgetting():
+def test_forget_resets_the_recurrent_state():
     recurrent_state = forget(some_state(2), jnp.array([True, False]))
     for half, before in zip(recurrent_state, some_state(2), strict=True):
         np.testing.assert_array_equal(half, np.stack([np.zeros(SMALL.hidden), before[1]]))

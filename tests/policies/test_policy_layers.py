@@ -15,7 +15,7 @@ def test_pooling_is_a_window_maximum(side):
     np.testing.assert_array_equal(max_pool(x), windows)
 
 
-def test_memory_forgets_where_an_episode_starts():
+def test_the_recurrent_state_is_reset_where_an_episode_starts():
     gru = GRU(random.key(0), 3, 4)
     x, recurrent_state = random.normal(random.key(1), (2, 3)), random.normal(random.key(2), (2, 4))
     after = gru(recurrent_state, x, jnp.array([True, False]))

@@ -1,4 +1,4 @@
-"""The objective against NumPy, and gradients that do not depend on how environments are grouped."""
+"""The loss against NumPy, and gradients that do not depend on how environments are grouped."""
 
 from functools import partial
 
@@ -55,7 +55,9 @@ def test_accumulated_gradients_are_the_same_gradients():
     @partial(jax.jit, static_argnums=2)
     def learned(network, batch, groups):
         state, metrics = learn_policy(new_policy_state(network, CONFIG), batch, CONFIG, 0.01, groups)
-        return state.network, metrics["gradient_norm"]  # which Adam would forget: it follows any scale alike
+        return state.network, metrics[
+            "gradient_norm"
+        ]  # which Adam's updates would not show: they do not depend on its scale
 
     batch = jax.tree.map(jnp.asarray, batch)
     whole, in_groups = (jax.tree.leaves(learned(network, batch, groups)) for groups in (1, 2))

@@ -1,4 +1,4 @@
-"""Advantages against a loop, and returns in steady units."""
+"""Advantages against a loop, and the normalisation of returns."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,9 +18,9 @@ def by_loop(rewards, values, ends, discount, gae_lambda, leaky):
         later = 0.0
         for t in reversed(range(rewards.shape[1])):
             alive = 1.0 - ends[env_index, t]
-            surprise = rewards[env_index, t] + discount * alive * values[env_index, t + 1] - values[env_index, t]
-            later = surprise + discount * gae_lambda * (1.0 if leaky else alive) * later
-            found[env_index, t] = surprise if leaky and ends[env_index, t] else later
+            error = rewards[env_index, t] + discount * alive * values[env_index, t + 1] - values[env_index, t]
+            later = error + discount * gae_lambda * (1.0 if leaky else alive) * later
+            found[env_index, t] = error if leaky and ends[env_index, t] else later
     return found
 
 
@@ -55,5 +55,5 @@ def test_the_normaliser_starts_as_published_and_is_right_from_the_third_update()
     np.testing.assert_allclose(slow.mean, 4 * 0.001 / 0.01, rtol=1e-4)  # the mean is divided by 0.01 at least
 
 
-def test_small_spreads_are_not_blown_up():
+def test_small_spreads_are_not_scaled_up():
     assert float(new_return_normaliser().update(jnp.full((2, 2), 3.0), 0.9).spread) == pytest.approx(0.1)

@@ -1,4 +1,4 @@
-"""Playing with the LSTM: chance where it is asked for, a memory of what was chosen, and rollouts like any other."""
+"""Playing with the LSTM: random actions where asked for, a recurrent state of chosen actions, ordinary rollouts."""
 
 from typing import NamedTuple
 
@@ -22,68 +22,68 @@ NOT_FIRST = jnp.zeros(NUM_ENVS, bool)
 
 
 CODEBOOK = jnp.asarray(GENERATOR.normal(size=(CODES, 3)), jnp.float32)
-MEMORY = LSTMState(*(jnp.asarray(GENERATOR.normal(size=(NUM_ENVS, 8)), jnp.float32) for _ in LSTMState._fields))
+STATE = LSTMState(*(jnp.asarray(GENERATOR.normal(size=(NUM_ENVS, 8)), jnp.float32) for _ in LSTMState._fields))
 
 play = eqx.filter_jit(lambda policy, *seen: policy(*seen))
 
 
 @pytest.fixture(scope="module")
 def network():
-    """With preferences."""
+    """One that prefers some actions."""
     network = drawn(lambda key: LSTMActorCritic(key, GRID, 3, ACTIONS, LSTMPolicyConfig((5, 4), 8)), 0.4)
     return eqx.tree_at(lambda network: network.actor.bias, network, jnp.array([0.0, 1.5, -2.0, 1.0]))
 
 
 @eqx.filter_jit
-def observed(network, recurrent_state=MEMORY, tokens=TOKENS):
+def observed(network, recurrent_state=STATE, tokens=TOKENS):
     return network.observe(recurrent_state, CODEBOOK[tokens])
 
 
 def test_actions_are_played_as_often_as_they_are_likely(network):
-    _, played, decided = play(TokenPolicy(network, CODEBOOK), MEMORY, TOKENS, NOT_FIRST, random.key(4))
+    _, played, record = play(TokenPolicy(network, CODEBOOK), STATE, TOKENS, NOT_FIRST, random.key(4))
     expected = jax.nn.softmax(observed(network)[1].logits).mean(axis=0)
     np.testing.assert_allclose(np.bincount(played, minlength=ACTIONS) / NUM_ENVS, expected, atol=0.08)
-    np.testing.assert_array_equal(played, decided.chosen)
+    np.testing.assert_array_equal(played, record.chosen)
 
 
 def test_without_temperature_the_likeliest_is_played(network):
     policy = TokenPolicy(network, CODEBOOK, temperature=1e-4)
-    _, played, _ = play(policy, MEMORY, TOKENS, NOT_FIRST, random.key(4))
+    _, played, _ = play(policy, STATE, TOKENS, NOT_FIRST, random.key(4))
     assert (played == observed(network)[1].logits.argmax(axis=-1)).mean() > 0.995  # but for near ties
 
 
-def test_what_is_played_by_chance_is_not_what_is_remembered(network):
+def test_the_lstm_takes_in_the_chosen_action_not_the_random_one(network):
     policy = TokenPolicy(network, CODEBOOK, temperature=1e-4, epsilon=1.0)
-    recurrent_state, played, decided = play(policy, MEMORY, TOKENS, NOT_FIRST, random.key(4))
+    recurrent_state, played, record = play(policy, STATE, TOKENS, NOT_FIRST, random.key(4))
     np.testing.assert_allclose(np.bincount(played, minlength=ACTIONS) / NUM_ENVS, 1 / ACTIONS, atol=0.07)
-    assert (decided.chosen == observed(network)[1].logits.argmax(axis=-1)).mean() > 0.995
+    assert (record.chosen == observed(network)[1].logits.argmax(axis=-1)).mean() > 0.995
     seen, output = observed(network)
-    for ours, expected in zip(recurrent_state, eqx.filter_jit(network.act)(seen, decided.chosen), strict=True):
+    for ours, expected in zip(recurrent_state, eqx.filter_jit(network.act)(seen, record.chosen), strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-5)
-    np.testing.assert_allclose(decided.value, output.value, atol=1e-4)
+    np.testing.assert_allclose(record.value, output.value, atol=1e-4)
 
 
-def test_epsilon_is_how_often_chance_plays(network):
+def test_epsilon_is_how_often_a_random_action_is_played(network):
     policy = TokenPolicy(network, CODEBOOK, epsilon=0.4)
-    _, played, decided = play(policy, MEMORY, TOKENS, NOT_FIRST, random.key(4))
-    assert float((played != decided.chosen).mean()) == pytest.approx(0.4 * (1 - 1 / ACTIONS), abs=0.06)
+    _, played, record = play(policy, STATE, TOKENS, NOT_FIRST, random.key(4))
+    assert float((played != record.chosen).mean()) == pytest.approx(0.4 * (1 - 1 / ACTIONS), abs=0.06)
 
 
-def test_first_frames_are_met_with_an_empty_memory(network):
+def test_first_frames_reset_the_recurrent_state(network):
     first = jnp.arange(NUM_ENVS) % 2 == 0
     found = {
         name: play(TokenPolicy(network, CODEBOOK, forgets=forgets), recurrent_state, TOKENS, first, random.key(4))
         for name, forgets, recurrent_state in (
-            ("ours", True, MEMORY),
+            ("ours", True, STATE),
             ("fresh", True, network.initial_state(NUM_ENVS)),
-            ("imagining", False, MEMORY),
+            ("imagining", False, STATE),
         )
     }
-    values = {name: np.asarray(decided.value) for name, (_, _, decided) in found.items()}
+    values = {name: np.asarray(record.value) for name, (_, _, record) in found.items()}
     np.testing.assert_array_equal(values["ours"][::2], values["fresh"][::2])
     np.testing.assert_array_equal(values["ours"][1::2], values["imagining"][1::2])
-    for other, num_envs in (("imagining", slice(0, None, 2)), ("fresh", slice(1, None, 2))):
-        assert (np.abs(values["ours"][num_envs] - values[other][num_envs]) > 1e-4).mean() > 0.9
+    for other, some in (("imagining", slice(0, None, 2)), ("fresh", slice(1, None, 2))):
+        assert (np.abs(values["ours"][some] - values[other][some]) > 1e-4).mean() > 0.9
     np.testing.assert_array_equal(found["ours"][2].first, first)
 
 
@@ -99,8 +99,8 @@ class Shades(eqx.Module):
 def test_frames_are_seen_as_their_tokens(network):
     policy = TokenPolicy(network, CODEBOOK)
     frames = (TOKENS + CODES).astype(jnp.uint8).reshape(NUM_ENVS, *GRID, 1)
-    by_frames = play(FramePolicy(Shades(CODES), policy), MEMORY, frames, NOT_FIRST, random.key(4))
-    by_tokens = play(policy, MEMORY, TOKENS, NOT_FIRST, random.key(4))
+    by_frames = play(FramePolicy(Shades(CODES), policy), STATE, frames, NOT_FIRST, random.key(4))
+    by_tokens = play(policy, STATE, TOKENS, NOT_FIRST, random.key(4))
     jax.tree.map(np.testing.assert_array_equal, by_frames, by_tokens)
 
 
@@ -122,9 +122,9 @@ class Turning(eqx.Module):
 
 
 def test_learning_sees_what_playing_saw(network):
-    """An imagined rollout of tokens is a rollout, and unrolling it gives the values of its decisions, ends or not."""
+    """An imagined rollout of tokens is a rollout, and unrolling it gives the recorded value estimates, ends or not."""
     policy, tokens = TokenPolicy(network, CODEBOOK, forgets=False), TOKENS[:5]
-    start = LSTMState(*(half[:5] for half in MEMORY))
+    start = LSTMState(*(half[:5] for half in STATE))
     after, seen = eqx.filter_jit(rollout)(
         Turning(), Play((jnp.int32(0), tokens), tokens, NOT_FIRST[:5], start), policy, random.key(4), 6
     )

@@ -1,4 +1,4 @@
-"""Every preset is possible, and says what it is."""
+"""Every preset has valid settings and is what its name says."""
 
 import dataclasses
 
@@ -14,21 +14,21 @@ from itc.world_models.gpt import WorldModelConfig
 
 
 def to_build():
-    """All; of Atari's, each variant in one game and each game in one variant, as another test says that is all."""
+    """All; of Atari's, each variant in one game and each game in one variant; another test compares the games."""
     return [name for name in PRESETS if not name.startswith("atari/") or "/pong/" in name or name.endswith("/quick")]
 
 
 @pytest.mark.parametrize("name", to_build())
-def test_a_state_can_be_made_of_every_preset(name):
+def test_every_preset_has_a_training_state(name):
     config = find(name).config
     assert name.startswith(config.env)
-    if not config.env.startswith("craftax"):  # whose worlds take long to trace; another test makes theirs
+    if not config.env.startswith("craftax"):  # takes long to trace; another test covers it
         shape = agent_of(config).shape_of_state(make(config.env), config)
         num_envs, slots = shape.memory.steps["frame"].shape[:2]
         assert num_envs * slots <= config.collect.replay_frames < num_envs * (slots + 1)
 
 
-def test_games_of_atari_differ_in_nothing_but_the_game():
+def test_atari_presets_of_a_variant_differ_only_in_the_game():
     for name in (name for name in PRESETS if name.startswith("atari/")):
         _, game, variant = name.split("/")
         expected = dataclasses.replace(find(f"atari/pong/{variant}").config, env=f"atari/{game}")
@@ -59,16 +59,16 @@ def phases(config, iteration):
 
 
 @pytest.mark.parametrize("name", ["creatures/quick", "minatar/breakout/quick", "atari/pong/quick"])
-def test_quick_does_everything_and_reaches_imagination_in_time(name):
+def test_quick_presets_run_all_phases_and_reach_imagination(name):
     config = find(name).config
     reached = [phases(config, iteration) for iteration in range(config.iterations)]
     everything = {"play", "tokenizer", "world model", "imagination"}
     assert set.union(*reached) == everything | ({"evaluation"} if name.startswith("atari") else set())
-    # On Atari one thing is learned after the other, and imagined rollouts come last.
+    # On Atari the phases start one after the other, imagination last.
     assert "imagination" in reached[-2 if name.startswith("atari") else 2]
 
 
-def test_variants_of_atari_differ_in_what_their_names_say():
+def test_atari_variants_differ_in_what_their_names_say():
     simulus, control, released, paper, ours = (
         find(f"atari/pong/{variant}").config
         for variant in ("simulus", "simulus-rope3d", "itc-released", "itc-paper", "itc")
@@ -91,7 +91,7 @@ def test_a_config_survives_json():
 @pytest.mark.parametrize(("changes", "words"), [
     ({"decoder": "magic"}, "unknown decoder 'magic'"),
     ({"imagine": ImagineConfig(steps=21)}, "imagine.steps 21 exceed world_model.context_frames 20"),
-    ({"interactions": 100}, "less than one iteration"),
+    ({"interactions": 100}, "fewer than one iteration has"),
     ({"collect": CollectConfig(num_envs=20)}, "ppo.minibatches 8 must divide collect.num_envs 20"),
     ({"accumulate": 4}, "accumulate 4 must divide environments of a minibatch 6"),
     ({"collect": CollectConfig(steps=10)}, "windows of 21 steps"),
@@ -99,12 +99,12 @@ def test_a_config_survives_json():
     ({"distance_cost": -1.0}, "distance_cost"),
     ({"sinkhorn_iterations": 0}, "sinkhorn_iterations"),
 ])  # fmt: skip
-def test_impossible_settings_are_answered_with_a_sentence(changes, words):
+def test_impossible_settings_are_refused_with_a_sentence(changes, words):
     with pytest.raises(ValueError, match=words.replace(".", r"\.")):
         PatchConfig(**changes)
 
 
-def test_unknown_presets_are_answered_with_near_ones():
+def test_for_an_unknown_preset_similar_names_are_listed():
     with pytest.raises(ValueError, match="unknown preset 'minatar/pong'; known: minatar/asterix/dedieu"):
         find("minatar/pong")
     with pytest.raises(ValueError, match=r"known: atari/pong/simulus, (atari/pong/[a-z0-9-]+, ){4}atari/pong/quick$"):

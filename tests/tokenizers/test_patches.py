@@ -23,7 +23,7 @@ from itc.tokenizers import (
 from itc.tokenizers import distinct as distinct_module
 from itc.tokenizers import patches as patches_module
 
-# Six environments of eight steps by day, dusk and night, as `craftax_frames(6, 8)` plays them (which takes half a minute).
+# Six environments, eight steps each, by day, dusk and night: `craftax_frames(6, 8)`, which takes half a minute.
 RECORDED = Path(__file__).parents[1] / "golden" / "craftax_classic_frames.npz"
 TINY = PatchTokenizerConfig(patch=(2, 3, 1), codes=40)
 
@@ -76,7 +76,7 @@ def frames_near_the_threshold(seed: int, config: PatchTokenizerConfig, b: int) -
     return np.clip(np.round(walk), 0, 255).astype(np.uint8).reshape(b, *config.patch)
 
 
-def forget_programs() -> None:
+def clear_programs() -> None:
     """Those of this module only: compiling all others again would take long."""
     encode.clear_cache()
     update.clear_cache()
@@ -151,12 +151,12 @@ def test_codebook_is_that_of_the_scan_across_turns(monkeypatch):
     monkeypatch.setattr(distinct_module, "SLOT_BITS", 3)
     monkeypatch.setattr(patches_module, "PATCHES_AT_ONCE", 16)
     monkeypatch.setattr(patches_module, "CODES_AT_ONCE", 24)  # does not divide 64
-    forget_programs()
+    clear_programs()
     config = PatchTokenizerConfig(patch=(2, 2, 1), codes=64, threshold=0.05)
     batches = [random_frames(seed, 4, config, (5, 5), top=255) for seed in range(3)]
     codebook = assert_grows_as_the_scan(config, *batches)
     np.testing.assert_array_equal(encode(codebook, batches[0]), nearest(codebook, batches[0]))
-    forget_programs()
+    clear_programs()
 
 
 def test_codebook_and_tokens_on_craftax_frames():
@@ -203,7 +203,7 @@ def test_the_first_of_equally_near_codes_wins():
 
 @pytest.mark.parametrize("value", [0, 255])
 def test_distances_are_exact_for_the_largest_patch(value):
-    """All black against all white, the largest sums there are, told apart from almost all white."""
+    """All black against all white, the largest sums there are, distinguished from almost all white."""
     size = patches_module.LARGEST_PATCH
     codes = np.full((2, 1, size, 1), 255 - value, np.uint8)
     codes[1, 0, 0, 0] = abs(254 - value)
@@ -241,7 +241,7 @@ def test_an_empty_codebook_encodes_to_zeros():
 
 
 def test_a_growing_codebook_compiles_once():
-    forget_programs()
+    clear_programs()
     codebook = empty_codebook(TINY)
     for seed in range(3):
         frames = random_frames(seed, 6, TINY, (3, 5), top=255)

@@ -85,21 +85,21 @@ def lpips(weights, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """The definition, with PyTorch's functions."""
     vgg, linear = weights
 
-    def see(picture):
+    def features(picture):
         shift, scale = torch.tensor([-0.030, -0.088, -0.188]), torch.tensor([0.458, 0.448, 0.450])
         picture = (picture - shift[:, None, None]) / scale[:, None, None]
-        seen, layer = [], 0
+        found, layer = [], 0
         for outputs in VGG:
             if outputs == "pool":
                 picture, layer = torch.nn.functional.max_pool2d(picture, 2, 2), layer + 1
                 continue
             names = (f"features.{layer}.weight", f"features.{layer}.bias")
             picture = torch.relu(torch.nn.functional.conv2d(picture, *(vgg[name] for name in names), padding=1))
-            seen.extend([picture] if layer + 1 in TAPS else [])
+            found.extend([picture] if layer + 1 in TAPS else [])
             layer += 2
-        return [one / (torch.sqrt((one**2).sum(dim=1, keepdim=True)) + 1e-10) for one in seen]
+        return [one / (torch.sqrt((one**2).sum(dim=1, keepdim=True)) + 1e-10) for one in found]
 
-    pairs = zip(see(x), see(y), linear.values(), strict=True)
+    pairs = zip(features(x), features(y), linear.values(), strict=True)
     taps = [torch.nn.functional.conv2d((a - b) ** 2, weight).mean(dim=(1, 2, 3)) for a, b, weight in pairs]
     assert len(taps) == 5
     return sum(taps)
@@ -152,12 +152,12 @@ def test_dropout_is_noise_around_the_distance():
         perceptual(x, y)
 
 
-def test_where_nothing_is_seen_the_gradient_is_zero():
+def test_where_all_features_are_zero_the_gradient_is_zero():
     """The length of a vector of zeros has no slope; dark pictures must not break training."""
-    blind = small(bias=-100.0)
+    dead = small(bias=-100.0)
     x, y = two_pictures((16, 16))
-    np.testing.assert_array_equal(compare(blind, x, y), [0, 0])
-    gradient = jax.jit(jax.grad(lambda y: blind(x, y).sum()))(y)
+    np.testing.assert_array_equal(compare(dead, x, y), [0, 0])
+    gradient = jax.jit(jax.grad(lambda y: dead(x, y).sum()))(y)
     np.testing.assert_array_equal(gradient, jnp.zeros_like(y))
 
 

@@ -1,4 +1,4 @@
-"""The VQ-VAE against the same network in PyTorch, and its promises one by one."""
+"""The VQ-VAE against the same network in PyTorch, and its properties one by one."""
 
 from collections.abc import Callable
 
@@ -121,7 +121,7 @@ def assert_close(ours, theirs, tolerance: float = 1e-4):
 
 
 def test_everything_is_as_in_torch(model, statistics, frames):
-    """z, the tokens, the frame drawn again, every term of the loss, the running statistics and all gradients."""
+    """z, the tokens, the reconstruction, every term of the loss, the running statistics and all gradients."""
     encoder, decoder = torch_encoder(model), torch_decoder(model, statistics)
     codebook = torch.tensor(np.asarray(model.codebook), requires_grad=True)
     z = encoder(pictures(frames)).permute(0, 2, 3, 1).reshape(5, 64, 6)
@@ -182,7 +182,7 @@ def test_running_statistics_follow_as_in_torch():
     assert_close(ours.variance, theirs.running_var, 1e-5)
 
 
-# Promises.
+# Properties.
 
 
 def test_the_papers_model_has_the_papers_size():
@@ -204,8 +204,8 @@ def test_encoding_does_not_depend_on_batch_mates(model, frames):
     np.testing.assert_array_equal(together, encode(model, frames))
     for index, frame in enumerate(frames):
         np.testing.assert_array_equal(together[index], encode(model, frame[None])[0])
-    strangers = frames.at[1:].set(255 - frames[1:])
-    np.testing.assert_array_equal(together[0], encode(model, strangers)[0])
+    others = frames.at[1:].set(255 - frames[1:])
+    np.testing.assert_array_equal(together[0], encode(model, others)[0])
 
 
 def test_the_first_of_several_nearest_codes_is_taken():
@@ -222,7 +222,7 @@ def test_nearest_is_nearest():
 
 
 def test_the_gradient_goes_straight_through_the_codebook(statistics, frames):
-    """What the decoder would like to be given is what the encoder is told, and the codebook hears nothing of it."""
+    """The encoder gets the gradient of the decoder's input, and the codebook gets none of it."""
     frames = frames[:, :4, :4]
     model = filled((4, 4, 3), VQVAEConfig(codes=12, code_size=6, channels=(8,), groups=4))
     pull = random.normal(random.key(8), frames.shape)
@@ -234,11 +234,11 @@ def test_the_gradient_goes_straight_through_the_codebook(statistics, frames):
         return (model.decoder(quantised, batch_statistics(quantised)) * pull).sum()
 
     gradient = jax.jit(jax.grad(drawn))(model)
-    wish = jax.jit(jax.grad(drawn_from))(model.codebook[encode(model, frames)].reshape(5, 4, 4, 6))
-    told = jax.jit(jax.grad(lambda encoder: (encoder(from_bytes(frames)) * wish).sum()))(model.encoder)
-    jax.tree.map(lambda ours, theirs: assert_close(ours, theirs, 1e-3), gradient.encoder, told)
+    of_input = jax.jit(jax.grad(drawn_from))(model.codebook[encode(model, frames)].reshape(5, 4, 4, 6))
+    expected = jax.jit(jax.grad(lambda encoder: (encoder(from_bytes(frames)) * of_input).sum()))(model.encoder)
+    jax.tree.map(lambda ours, theirs: assert_close(ours, theirs, 1e-3), gradient.encoder, expected)
     assert not gradient.codebook.any()
-    assert jnp.abs(told.first.weight).max() > 0.01
+    assert jnp.abs(expected.first.weight).max() > 0.01
 
 
 def test_the_codebook_learns_from_its_own_term_only(model, statistics, frames):

@@ -1,4 +1,4 @@
-"""What an imagined rollout starts from, and what a rollout teaches: where imagination would go wrong without a word."""
+"""The start of imagined rollouts, and the training batch of a rollout: mistakes here would go unnoticed."""
 
 import jax
 import jax.numpy as jnp
@@ -29,45 +29,45 @@ def network(env):
 
 
 @pytest.mark.parametrize("released", [False, True])
-def test_burn_in_forgets_where_episodes_start(env, network, released):
+def test_burn_in_resets_the_recurrent_state_where_episodes_start(env, network, released):
     frames = random.randint(random.key(1), (NUM_ENVS, STEPS, *env.spec.frame_shape), 0, 256).astype(jnp.uint8)
     done = jnp.zeros((NUM_ENVS, STEPS), bool).at[0, 2].set(True).at[1, STEPS - 2].set(True).at[2, STEPS - 1].set(True)
-    memory, first = jax.jit(burn_in, static_argnums=2)(network, {"frame": frames, "done": done}, released)
+    recurrent_state, first = jax.jit(burn_in, static_argnums=2)(network, {"frame": frames, "done": done}, released)
     expected = network.initial_state(NUM_ENVS)
     for t in range(STEPS - 1):
-        # Frame t begins an episode where step t − 1 ended one; the authors ask step t.
+        # Frame t begins an episode where step t − 1 ended one; in the authors' code, where step t does.
         begins = done[:, t] if released else (done[:, t - 1] if t else jnp.zeros(NUM_ENVS, bool))
         expected, _ = network(expected, frames[:, t], begins)
-    np.testing.assert_allclose(memory, expected, atol=1e-5)
+    np.testing.assert_allclose(recurrent_state, expected, atol=1e-5)
     np.testing.assert_array_equal(first, [False, False, True] if released else [False, True, False])
 
 
-def test_lessons_have_the_advantages_of_real_returns(env, network):
-    world, frame = env.reset(random.key(2), NUM_ENVS)
-    start = begin(world, frame, network.initial_state(NUM_ENVS))
+def test_batches_have_the_advantages_of_unnormalised_returns(env, network):
+    env_state, frame = env.reset(random.key(2), NUM_ENVS)
+    start = begin(env_state, frame, network.initial_state(NUM_ENVS))
     after, seen = collect(env, SamplingPolicy(network), start, random.key(3), STEPS)
     normaliser = ReturnNormaliser(jnp.float32(1.5), jnp.float32(1.0), jnp.float32(0.5))  # mean 3, spread 2
     state = new_policy_state(network, TINY.ppo)._replace(normaliser=normaliser)
     batch = batch_of(state, start.policy, seen, after, TINY.ppo, False)
 
-    _, beyond = network(after.policy, after.frame, after.first)
-    values = np.concatenate([seen.record.value, beyond.value[:, None]], axis=1) * 2 + 3
+    _, next_output = network(after.policy, after.frame, after.first)
+    values = np.concatenate([seen.record.value, next_output.value[:, None]], axis=1) * 2 + 3
     rewards, ends = np.asarray(seen.outcome.reward), np.asarray(seen.outcome.terminated | seen.outcome.truncated)
     advantage, later = np.zeros((NUM_ENVS, STEPS)), np.zeros(NUM_ENVS)
     for t in reversed(range(STEPS)):
         alive = 1 - ends[:, t]
-        surprise = rewards[:, t] + TINY.ppo.discount * alive * values[:, t + 1] - values[:, t]
-        later = surprise + TINY.ppo.discount * TINY.ppo.gae_lambda * alive * later
+        td_error = rewards[:, t] + TINY.ppo.discount * alive * values[:, t + 1] - values[:, t]
+        later = td_error + TINY.ppo.discount * TINY.ppo.gae_lambda * alive * later
         advantage[:, t] = later
     np.testing.assert_allclose(batch.returns, advantage + values[:, :-1], rtol=1e-4, atol=1e-4)
     standard = (advantage - advantage.mean()) / advantage.std()
     np.testing.assert_allclose(batch.advantage, standard, rtol=1e-3, atol=1e-3)
 
 
-def test_a_lesson_relearned_at_once_changes_no_probability(env, network):
-    """Unrolling from the rollout's first memory gives the very probabilities the actions were chosen with."""
-    world, frame = env.reset(random.key(2), NUM_ENVS)
-    start = begin(world, frame, network.initial_state(NUM_ENVS))
+def test_unrolling_a_rollout_gives_the_recorded_probabilities(env, network):
+    """Unrolling from the recurrent state at its start gives the probabilities with which the actions were chosen."""
+    env_state, frame = env.reset(random.key(2), NUM_ENVS)
+    start = begin(env_state, frame, network.initial_state(NUM_ENVS))
     _, seen = collect(env, SamplingPolicy(network), start, random.key(3), STEPS)
     _, output = network.unroll(start.policy, seen.frames, seen.record.first)
     chosen = jnp.take_along_axis(jax.nn.log_softmax(output.logits), seen.actions[..., None], axis=-1)[..., 0]

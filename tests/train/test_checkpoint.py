@@ -1,4 +1,4 @@
-"""What is saved comes back, or is not there at all; reading changes nothing."""
+"""Checkpoints: saved completely or not at all, restored exactly; reading changes nothing."""
 
 import json
 import resource
@@ -27,7 +27,7 @@ def files_in(folder):
     return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_a_state_comes_back_bit_for_bit(tmp_path):
+def test_a_state_is_restored_bit_for_bit(tmp_path):
     saved = checkpoint.save(tmp_path, FIRST, STATE, {"word": "hello"})
     state, notes, passed_over = checkpoint.restore(tmp_path, SHAPE)
     assert notes["word"] == "hello"
@@ -38,7 +38,7 @@ def test_a_state_comes_back_bit_for_bit(tmp_path):
     assert passed_over == ()
 
 
-def test_digests_tell_states_apart():
+def test_different_states_have_different_digests():
     assert digest({"a": jnp.zeros(2), "b": jnp.ones(2)}) != digest({"a": jnp.ones(2), "b": jnp.zeros(2)})
     assert digest({"a": jnp.zeros(2)}) != digest({"b": jnp.zeros(2)})
     assert digest({"a": jnp.zeros((1, 2))}) != digest({"a": jnp.zeros((2, 1))})
@@ -64,7 +64,7 @@ def test_only_names_that_training_writes_are_checkpoints(tmp_path):
 
 
 def test_a_save_never_deletes_itself(tmp_path):
-    """Where newer names are there (a clock set back, a folder put together by hand), what was just written stays."""
+    """Even if there are newer names (a clock set back, a folder assembled by hand)."""
     for number in (5, 6):
         checkpoint.save(tmp_path, checkpoint.name_of(number, 0), counted(number))
     assert checkpoint.save(tmp_path, FIRST, counted(1)).path.is_dir()
@@ -85,7 +85,7 @@ def forget_notes(path):
 
 
 def damage_contents(path):
-    """Other numbers than were saved, but a whole checkpoint otherwise."""
+    """Other numbers than were saved, in an otherwise complete checkpoint."""
     notes = (path / "notes.json").read_text()
     checkpoint.save(path.parent / "elsewhere", path.name, STATE | {"weights": jnp.ones(5)})
     (path / "state").rename(path / "was-state")
@@ -118,7 +118,7 @@ def change_a_byte(path):
 
 
 def claim_too_much(path):
-    """Arrays as large as nobody's memory: refused before anything is allocated."""
+    """Arrays larger than any memory: refused before anything is allocated."""
     notes = json.loads((path / "notes.json").read_text())
     notes["arrays"] = [
         [name, [2**40] if name == "['weights']" else shape, kind] for name, shape, kind in notes["arrays"]
@@ -139,7 +139,7 @@ DAMAGE = (
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_checkpoint_is_named_and_the_one_before_used(tmp_path, damage):
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(tmp_path, damage):
     checkpoint.save(tmp_path, FIRST, STATE)
     damage(checkpoint.save(tmp_path, SECOND, counted(8)).path)
     before = files_in(tmp_path)
@@ -151,7 +151,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(tmp_path, damage)
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_nothing_starts_over_by_itself_where_all_are_damaged(tmp_path, damage):
+def test_training_does_not_start_over_if_all_are_damaged(tmp_path, damage):
     damage(checkpoint.save(tmp_path, FIRST, STATE).path)
     with pytest.raises(CheckpointError, match=f"{FIRST} is damaged"):
         checkpoint.restore(tmp_path, SHAPE)
@@ -160,7 +160,7 @@ def test_nothing_starts_over_by_itself_where_all_are_damaged(tmp_path, damage):
         checkpoint.restore(tmp_path, SHAPE)
 
 
-def test_what_would_not_fit_into_memory_is_not_read(tmp_path):
+def test_arrays_that_do_not_fit_into_memory_are_not_read(tmp_path):
     path = checkpoint.save(tmp_path, FIRST, STATE).path
     claim_too_much(path)
     with pytest.raises(Damaged, match=r"takes .* GB, and there are .*is \['weights'\]"):
@@ -173,7 +173,7 @@ def test_what_would_not_fit_into_memory_is_not_read(tmp_path):
     (STATE | {"bias": jnp.zeros(1)}, r"\['bias'\] is missing there"),
     ({"key": STATE["key"], "weights": STATE["weights"]}, r"\['count'\] is not known here"),
 ])  # fmt: skip
-def test_a_checkpoint_of_other_settings_is_no_damage(tmp_path, like, words):
+def test_a_checkpoint_of_other_settings_is_not_called_damaged(tmp_path, like, words):
     path = checkpoint.save(tmp_path, FIRST, STATE).path
     with pytest.raises(Mismatch, match=f"does not fit: {words}"):
         checkpoint.read(path, like)
@@ -185,7 +185,7 @@ def test_a_checkpoint_of_another_version_says_so(tmp_path):
     path = checkpoint.save(tmp_path, FIRST, STATE).path
     notes = json.loads((path / "notes.json").read_text())
     (path / "notes.json").write_text(json.dumps(notes | {"itc": "0.0.7"}))
-    assert int(checkpoint.read(path, SHAPE).state["count"]) == 7  # if it fits, it fits
+    assert int(checkpoint.read(path, SHAPE).state["count"]) == 7  # the version does not matter if the layout fits
     with pytest.raises(Mismatch, match=r"does not fit: .* \(written by itc 0\.0\.7, this is "):
         checkpoint.read(path, {"key": STATE["key"]})
     (path / "notes.json").write_text(json.dumps({"digest": notes["digest"]}))  # before there were formats
@@ -193,14 +193,14 @@ def test_a_checkpoint_of_another_version_says_so(tmp_path):
         checkpoint.read(path, SHAPE)
 
 
-def test_what_is_set_aside_overwrites_nothing(tmp_path):
+def test_setting_aside_overwrites_nothing(tmp_path):
     for number in (1, 2, 3):
         checkpoint.save(tmp_path, FIRST, counted(number))
         checkpoint.set_aside(tmp_path, [FIRST])
     assert checkpoint.unusable(tmp_path) == [f"{FIRST}.set-aside", f"{FIRST}.set-aside-2", f"{FIRST}.set-aside-3"]
 
 
-def test_half_written_checkpoints_are_not_seen(tmp_path):
+def test_unfinished_checkpoints_are_ignored(tmp_path):
     checkpoint.save(tmp_path, FIRST, STATE)
     (tmp_path / f"{SECOND}.unfinished" / "state").mkdir(parents=True)
     assert int(checkpoint.restore(tmp_path, SHAPE).state["count"]) == 7
@@ -209,7 +209,7 @@ def test_half_written_checkpoints_are_not_seen(tmp_path):
     assert not (tmp_path / f"{SECOND}.unfinished").exists()
 
 
-def test_a_full_disk_is_a_clear_error_and_leaves_the_last_good_one(tmp_path):
+def test_a_full_disk_is_a_clear_error_and_keeps_the_last_good_checkpoint(tmp_path):
     checkpoint.save(tmp_path, FIRST, STATE)
     large = {"weights": jnp.asarray(np.random.default_rng(0).random(300_000), jnp.float32)}
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -225,7 +225,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_the_last_good_one(tmp_path):
     assert int(checkpoint.restore(tmp_path, SHAPE).state["count"]) == 7
 
 
-def test_states_larger_than_memory_are_refused_with_what_takes_most():
+def test_states_larger_than_memory_are_refused_and_the_largest_array_named():
     shape = {"replay": jax.ShapeDtypeStruct((10**9, 63, 63, 3), jnp.uint8), "weights": STATE["weights"]}
     with pytest.raises(ValueError, match=r"takes 11,907.0 GB, and there are .*11,907.0 GB, is \['replay'\]"):
         check_memory(layout_of(shape))

@@ -1,4 +1,4 @@
-"""Imagined rollouts: the world model played like an environment, by the same rollout."""
+"""Imagined rollouts: the world model as an environment, by the same rollout function."""
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,7 @@ def real(env):
 
 
 @pytest.fixture(scope="module")
-def imaginer(env, real):
+def make_world(env, real):
     config = patches.PatchTokenizerConfig((4, 4, 3), codes=64)
     codebook = patches.update(patches.empty_codebook(config), real.frames.reshape(-1, *env.spec.frame_shape), config)
     model = WorldModel(random.key(2), env.spec.grid, env.spec.num_actions, SMALL)
@@ -44,18 +44,18 @@ def imaginer(env, real):
     )
 
 
-def imagined_by(imaginer, real, preset, context=1, key=3):
+def imagine_with(make_world, real, preset, context=1, key=3):
     actions = real.actions[:, context - 1 : STEPS]
     return jax.jit(
-        lambda imaginer, frames, actions, past: imagine(
-            imaginer, random.key(key), frames, past, recorded_policy(actions), jnp.int32(0), actions.shape[1]
+        lambda world, frames, actions, past: imagine(
+            world, random.key(key), frames, past, recorded_policy(actions), jnp.int32(0), actions.shape[1]
         )[1]
-    )(imaginer(preset), real.frames[:, :context], actions, real.actions[:, : context - 1])
+    )(make_world(preset), real.frames[:, :context], actions, real.actions[:, : context - 1])
 
 
 @pytest.mark.parametrize("preset", ["sample", "paper", "conserving"])
-def test_a_dream_has_the_shape_of_play(imaginer, real, preset):
-    imagined = imagined_by(imaginer, real, preset)
+def test_an_imagined_rollout_has_the_shape_of_a_real_one(make_world, real, preset):
+    imagined = imagine_with(make_world, real, preset)
     assert imagined.frames.shape == real.frames[:, :STEPS].shape
     np.testing.assert_array_equal(imagined.frames[:, 0], real.frames[:, 0])
     np.testing.assert_array_equal(imagined.actions, real.actions[:, :STEPS])
@@ -64,14 +64,14 @@ def test_a_dream_has_the_shape_of_play(imaginer, real, preset):
     assert not imagined.outcome.truncated.any()
 
 
-def test_frames_show_the_tokens_and_copies_are_true(imaginer, real):
-    imagined = imagined_by(imaginer, real, "conserving")
-    codebook = imaginer("conserving").codebook
+def test_frames_show_the_tokens_and_copies_equal_their_source(make_world, real):
+    imagined = imagine_with(make_world, real, "conserving")
+    codebook = make_world("conserving").codebook
     shown = patches.encode(codebook, imagined.frames[:, 1:].reshape(-1, *imagined.frames.shape[2:])).reshape(
         NUM_ENVS, STEPS - 1, 81
     )
     np.testing.assert_array_equal(shown, imagined.outcome.tokens[:, :-1])
-    assert (np.asarray(imagined.outcome.tokens) < int(codebook.size)).all(), "an unused code was imagined of"
+    assert (np.asarray(imagined.outcome.tokens) < int(codebook.size)).all(), "an unused code was imagined"
     before = np.concatenate(
         [patches.encode(codebook, real.frames[:, 0])[:, None], imagined.outcome.tokens[:, :-1]], axis=1
     )
@@ -83,9 +83,9 @@ def test_frames_show_the_tokens_and_copies_are_true(imaginer, real):
     assert (source[ended] == -1).all(), "something was copied into a new episode"
 
 
-def test_a_longer_context_is_the_same_as_stepping_through_it(imaginer, real):
-    """Falling asleep after three real frames leaves the cache that three steps of the model leave."""
-    world = imaginer("argmax")
+def test_a_longer_context_is_the_same_as_stepping_through_it(make_world, real):
+    """Starting from three real frames gives the same cache as two steps of the model through the first two."""
+    world = make_world("argmax")
     state, frame = jax.jit(lambda w, f, a: w.start(random.key(0), f, a))(world, real.frames[:, :3], real.actions[:, :2])
     np.testing.assert_array_equal(frame, real.frames[:, 2])
     cache = world.model.empty_cache(NUM_ENVS)
@@ -93,18 +93,18 @@ def test_a_longer_context_is_the_same_as_stepping_through_it(imaginer, real):
         cache, _ = world.model.step(cache, patches.encode(world.codebook, real.frames[:, t]), real.actions[:, t], 64)
     np.testing.assert_allclose(state.cache.keys, cache.keys, atol=1e-5)
     assert int(state.cache.block) == 2
-    assert imagined_by(imaginer, real, "argmax", context=3).actions.shape == (NUM_ENVS, 3)
+    assert imagine_with(make_world, real, "argmax", context=3).actions.shape == (NUM_ENVS, 3)
 
 
-def test_dreams_too_long_for_the_context_are_refused(imaginer, real):
+def test_rollouts_too_long_for_the_context_are_refused(make_world, real):
     with pytest.raises(ValueError, match=r"steps must be in 1\.\.6, what the model's context leaves room for, got 7"):
-        imagine(imaginer("sample"), random.key(0), real.frames[:, :1], real.actions[:, :0], RandomPolicy(5), (), 7)
+        imagine(make_world("sample"), random.key(0), real.frames[:, :1], real.actions[:, :0], RandomPolicy(5), (), 7)
     with pytest.raises(ValueError, match="actions must be one fewer than the 2 frames, got 0"):
-        imagine(imaginer("sample"), random.key(0), real.frames[:, :2], real.actions[:, :0], RandomPolicy(5), (), 2)
+        imagine(make_world("sample"), random.key(0), real.frames[:, :2], real.actions[:, :0], RandomPolicy(5), (), 2)
 
 
-def test_codes_the_model_has_not_met_are_not_dreamed_of(env):
-    """Codes added since the last update hold less than a thousandth of the mass, in the bucket and beyond it."""
+def test_codes_new_to_the_model_are_not_imagined(env):
+    """Codes added since the last update have less than a thousandth of the probability, whatever the bucket."""
     state = new_state(env, TINY, seed=0)
     for part in parts_of(env, TINY, 0):
         state, _ = part.do(state, state.key)
@@ -117,8 +117,8 @@ def test_codes_the_model_has_not_met_are_not_dreamed_of(env):
         )
         mass = jax.nn.softmax(logits.tokens)[..., known:].sum(axis=-1)
         assert float(mass.max()) < 1e-3
-    # Once met, they are as likely as any other new code.
-    met, _ = learn_world_model(state.world_model, experience, jnp.int32(known + 10), random.key(0), 64)
-    bias = np.asarray(met.model.token_head.outer.bias)
+    # After an update, they are as likely as any other new code.
+    updated, _ = learn_world_model(state.world_model, experience, jnp.int32(known + 10), random.key(0), 64)
+    bias = np.asarray(updated.model.token_head.outer.bias)
     assert (bias[known : known + 10] > -1).all()
     assert (bias[known + 10 : 64] < -19).all()

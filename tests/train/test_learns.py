@@ -1,4 +1,4 @@
-"""Agents that must learn: on real play alone, and in imagination."""
+"""Agents that must learn: from real play only, and in imagination."""
 
 import dataclasses
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from itc.train.patch_agent.work import parts_of
 from itc.types import EnvSpec
 
 QUICK = find("minatar/breakout/quick").config
-WITHOUT_DREAMS = dataclasses.replace(
+WITHOUT_IMAGINATION = dataclasses.replace(
     QUICK,
     world_model_learning=dataclasses.replace(QUICK.world_model_learning, updates=1, sequences=1),
     imagine=dataclasses.replace(QUICK.imagine, updates=0),
@@ -79,7 +79,7 @@ def gain_over_chance(env, network, episodes=128):
 
 
 def test_policies_learn_what_signs_mean():
-    """In a hundred steps of 32 players: from chance, a third, to nearly always right."""
+    """In a hundred steps of 32 environments: from chance, a third, to nearly always right."""
     config = dataclasses.replace(
         TINY,
         collect=dataclasses.replace(TINY.collect, num_envs=32, steps=8, replay_frames=32 * 8),
@@ -92,10 +92,10 @@ def test_policies_learn_what_signs_mean():
 
 
 @pytest.mark.slow
-def test_policies_learn_breakout_from_play():
-    """Tokenizer and world model learn next to nothing here; the policy does."""
-    env = make(WITHOUT_DREAMS.env)
-    assert gain_over_chance(env, trained(env, WITHOUT_DREAMS, 14)) > 3
+def test_policies_learn_breakout_from_real_play():
+    """Tokenizer and world model hardly learn here; the policy does."""
+    env = make(WITHOUT_IMAGINATION.env)
+    assert gain_over_chance(env, trained(env, WITHOUT_IMAGINATION, 14)) > 3
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The loop: stopping and going on changes nothing, compiled once, and mistakes are caught."""
+"""The loop: stopping and resuming changes nothing, everything is compiled once, and mistakes are caught."""
 
 import dataclasses
 
@@ -38,7 +38,7 @@ def straight(env, tmp_path_factory):
     return folder, train(folder, env)
 
 
-def test_going_on_after_a_stop_anywhere_gives_the_same_state(straight, env, tmp_path):
+def test_resuming_after_a_stop_anywhere_gives_the_same_state(straight, env, tmp_path):
     for parts in (2, 3, 5):  # in the middle of iterations, with and without imagination
         train(tmp_path / "run", env, parts=parts)
     state = train(tmp_path / "run", env)
@@ -55,7 +55,7 @@ def test_a_longer_run_continues_a_shorter_one(straight, env, tmp_path):
     assert digest(train(tmp_path / "run", env)) == digest(straight[1])
 
 
-def test_nothing_is_traced_again_after_the_second_iteration(straight, env, tmp_path):
+def test_nothing_is_compiled_again_after_the_second_iteration(straight, env, tmp_path):
     """The codebook of creatures is complete after the first rollout, so no bucket changes."""
     before = [function._cache_size() for function in COMPILED]
     train(tmp_path / "run", env)
@@ -72,7 +72,7 @@ def test_every_phase_does_something(straight, env):
     assert float(state.policy.normaliser.weight) > 0
 
 
-def test_not_a_number_stops_the_run_with_the_place_and_the_state(env, tmp_path, straight):
+def test_a_nan_stops_the_run_and_the_error_says_where(env, tmp_path, straight):
     run = RunFolder(tmp_path / "run")
     run.write_config(TINY, "tiny", 0)
     state, _ = loop.begin_or_resume(run, env, TINY, 0)

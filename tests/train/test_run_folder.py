@@ -1,4 +1,4 @@
-"""What is read from a run folder is checked, and nothing is lost."""
+"""Run folders: everything is checked when it is read, and nothing is lost."""
 
 import dataclasses
 import json
@@ -47,7 +47,7 @@ def changed_config(**changes):
     ({"config": changed_config(decoder="magic")}, "unknown decoder 'magic'"),
     ({"config": changed_config(decoder=3)}, "decoder must be text, got 3"),
     ({"config": changed_config(interactions=float("nan"))}, "interactions must be a whole number, got nan"),
-    ({"config": changed_config(policy={"memory": 1})}, "the setting policy.encoder is missing"),
+    ({"config": changed_config(policy={"recurrent_size": 1})}, "the setting policy.encoder is missing"),
 ])  # fmt: skip
 def test_a_tampered_config_is_refused_by_name(run, changes, words):
     change(run, **changes)
@@ -65,8 +65,8 @@ def numbers_of(config, where=()):
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("-inf"), -1, 10**400, "8", None, [1], {}, True])
-def test_no_number_of_a_config_can_be_anything(run, odd):
-    """Whatever else stands in its place is refused with its name."""
+def test_every_number_of_a_config_is_checked(run, odd):
+    """A value that is not allowed is refused, and the error names the setting."""
     for path in numbers_of(dataclasses.asdict(TINY)):
         config = json.loads(json.dumps(dataclasses.asdict(TINY)))
         inner = config
@@ -79,7 +79,7 @@ def test_no_number_of_a_config_can_be_anything(run, odd):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "3", "{", '{"preset": ', "\x00", "[" * 100_000])
-def test_what_is_no_config_is_refused(run, text):
+def test_a_file_that_is_not_a_config_is_refused(run, text):
     (run.path / CONFIG).write_text(text)
     with pytest.raises(RunError, match=r"config\.json"):
         run.read_config()
@@ -92,7 +92,7 @@ def test_a_config_of_another_version_says_so(run):
         run.read_config()
 
 
-def test_versions_are_text(run):
+def test_versions_must_be_text(run):
     (run.path / VERSIONS).write_text('{"jax": 1}')
     with pytest.raises(RunError, match="the version of jax must be text"):
         run.read_versions()
@@ -111,17 +111,17 @@ BAD = [
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_a_bad_line_of_metrics_is_named_and_kept_aside(run, bad):
+def test_a_bad_line_of_metrics_is_reported_and_kept_in_another_file(run, bad):
     text = run.metrics.read_text().splitlines()
     run.metrics.write_text("\n".join([text[0], bad, *text[1:]]) + "\n")
-    assert run.read_metrics() == LINES  # reading leaves it where it is
+    assert run.read_metrics() == LINES  # reading changes nothing
     assert run.check_metrics().unreadable == {2: bad}
     assert run.cut_metrics(3).unreadable == {2: bad}
     assert run.metrics.read_text().splitlines() == text
     assert (run.path / CUT).read_text() == bad + "\n"
 
 
-def test_iterations_that_will_be_done_again_are_kept_aside(run):
+def test_lines_of_iterations_that_will_be_repeated_are_kept_in_another_file(run):
     assert run.cut_metrics(1).lines == LINES[1:]
     assert run.read_metrics() == LINES[:1]
     assert [json.loads(line) for line in (run.path / CUT).read_text().splitlines()] == LINES[1:]
@@ -129,7 +129,7 @@ def test_iterations_that_will_be_done_again_are_kept_aside(run):
     assert len((run.path / CUT).read_text().splitlines()) == 2
 
 
-def test_starting_over_keeps_what_was_there(run):
+def test_starting_over_keeps_the_earlier_results(run):
     run.write_evaluation({"return": 1.0})
     first = run.start_over()
     assert {entry.name for entry in first.iterdir()} == {"metrics.jsonl", "evaluation.json"}
@@ -139,12 +139,12 @@ def test_starting_over_keeps_what_was_there(run):
 
 
 def test_links_that_lead_out_are_refused_and_never_written_through(run, tmp_path):
-    theirs = tmp_path / "theirs.txt"
-    theirs.write_text("precious")
+    outside = tmp_path / "outside.txt"
+    outside.write_text("precious")
     for planted in ("metrics.jsonl", f"{CONFIG}.unfinished", "episode.gif", "checkpoints"):
         link = run.path / planted
         link.unlink(missing_ok=True)
-        link.symlink_to(theirs)
+        link.symlink_to(outside)
         for use in (run.read_config, lambda: run.write_config(TINY, "tiny", 3)):
             with pytest.raises(RunError, match=f"{planted} is a link that leads out of the run folder"):
                 use()
@@ -154,7 +154,7 @@ def test_links_that_lead_out_are_refused_and_never_written_through(run, tmp_path
         link.unlink()
     (run.path / "inside").symlink_to(run.path / CONFIG)
     assert run.read_config()[2] == 3
-    assert theirs.read_text() == "precious"
+    assert outside.read_text() == "precious"
 
 
 def hold(folder, held, release):
@@ -173,6 +173,6 @@ def test_one_process_at_a_time(tmp_path):
         pass
     other.kill()  # it has no chance to clean up
     other.join()
-    with locked(tmp_path):  # a stale lock is nobody's
+    with locked(tmp_path):  # the lock of a killed process can be taken
         pass
     assert (tmp_path / "lock").read_text() == ""

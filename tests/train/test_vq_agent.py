@@ -1,4 +1,4 @@
-"""The Atari agent in the same loop: resumed exactly, every phase, and imagined rollouts that begin where they should."""
+"""The Atari agent in the same loop: exact resuming, every phase, and the start of imagined rollouts."""
 
 import dataclasses
 
@@ -53,8 +53,8 @@ def run(straight, env):
     return Run(folder, "tiny", 0, VQ_TINY, env, state)
 
 
-def test_going_on_after_a_stop_anywhere_gives_the_same_state(straight, env, tmp_path):
-    """The emulator, the memory with its tokens and priorities, and all that learns are one value."""
+def test_resuming_after_a_stop_anywhere_gives_the_same_state(straight, env, tmp_path):
+    """The emulator, the replay buffer with its tokens and priorities, and all networks are one value."""
     for parts in (1, 4, 3, 5):
         train_in(tmp_path / "run", env, VQ_TINY, parts=parts)
     assert digest(train_in(tmp_path / "run", env, VQ_TINY)) == digest(straight[1])
@@ -75,7 +75,7 @@ def test_every_phase_does_something(straight):
     assert (surprise != episodes.NEW_SURPRISE).any()
 
 
-def test_cached_tokens_are_those_of_the_tokenizer_as_it_is(straight):
+def test_stored_tokens_are_those_of_the_current_tokenizer(straight):
     state = straight[1]
     stored = int(state.memory.stored)
     frames = state.memory.steps["frame"][0, :stored]
@@ -83,14 +83,14 @@ def test_cached_tokens_are_those_of_the_tokenizer_as_it_is(straight):
     np.testing.assert_array_equal(state.memory.steps["tokens"][0, :stored].astype(jnp.int32), tokens)
 
 
-def test_evaluation_plays_by_the_rules_of_the_benchmark(env, straight, monkeypatch):
-    asked = []
+def test_evaluation_follows_the_rules_of_the_benchmark(env, straight, monkeypatch):
+    calls = []
 
-    def note(env, player, key, count):
-        asked.append((env, player.policy.temperature, player.policy.epsilon, count))
+    def play_episodes(env, player, key, count):
+        calls.append((env, player.policy.temperature, player.policy.epsilon, count))
         return Episodes(np.array([3.0, 5.0], np.float32), np.array([5.0, 5.0], np.float32), np.zeros((2, 0), bool))
 
-    monkeypatch.setattr(work, "play_episodes", note)
+    monkeypatch.setattr(work, "play_episodes", play_episodes)
     config = dataclasses.replace(VQ_TINY, evaluate=dataclasses.replace(VQ_TINY.evaluate, every=20, episodes=16))
     assert work.parts_of(env, config, 18)[-1].phase != "evaluation"
     rounds = [part for part in work.parts_of(env, config, 19) if part.phase == "evaluation"]
@@ -99,7 +99,7 @@ def test_evaluation_plays_by_the_rules_of_the_benchmark(env, straight, monkeypat
         state, metrics = part.do(straight[1], random.key(0))
         assert state is straight[1]
         assert float(metrics["return"]) == 4.0
-    assert asked == [(env.testing, 0.5, 0.0, 8)] * 2
+    assert calls == [(env.testing, 0.5, 0.0, 8)] * 2
 
 
 def test_the_schedule_of_the_paper(env):
@@ -117,12 +117,12 @@ def test_the_schedule_of_the_paper(env):
         "evaluation": rounds,
     }
     assert config.interactions_after(600) == 100_000
-    assert config.imagination_steps == 8  # and so nine frames, one of them real
+    assert config.imagination_steps == 8  # nine frames, the first of them real
     assert config.world_model_learning.surprising_sequences == 10
     assert config.evaluation_episodes == 104
 
 
-def test_the_tokenizer_can_be_left_as_it_is_from_some_epoch_on(env):
+def test_the_tokenizer_can_be_frozen_after_some_epochs(env):
     config = dataclasses.replace(VQ_TINY, tokenizer=dataclasses.replace(VQ_TINY.tokenizer, until=2))
     learns = [
         any(part.phase == "tokenizer" and part.updates for part in work.parts_of(env, config, iteration))
@@ -131,44 +131,44 @@ def test_the_tokenizer_can_be_left_as_it_is_from_some_epoch_on(env):
     assert learns == [True, True, False, False]
 
 
-def imagined(run, look_ahead):
+def imagine(run, look_ahead):
     world, network = run.world("sample"), run.state.policy.network
-    act = TokenPolicy(network, world.tokenizer.codebook, forgets=False)
+    policy = TokenPolicy(network, world.tokenizer.codebook, forgets=False)
     return work.imagine_from_replay(
-        world, act, run.state.memory, random.key(0), VQ_TINY.imagine, VQ_TINY.imagination_steps, look_ahead
+        world, policy, run.state.memory, random.key(0), VQ_TINY.imagine, VQ_TINY.imagination_steps, look_ahead
     )
 
 
 @pytest.mark.parametrize("look_ahead", [False, True])
-def test_a_dream_goes_on_from_the_frame_its_first_action_was_chosen_at(run, look_ahead):
-    """Not so the authors': there the policy has seen the frame after it."""
+def test_an_imagined_rollout_starts_at_the_frame_that_its_first_action_is_chosen_from(run, look_ahead):
+    """In the authors' code it does not: there the policy sees the frame after it."""
     pick_key = random.split(random.key(0), 3)[0]
     last = episodes.pick(pick_key, episodes.endings(run.state.memory, 4), VQ_TINY.imagine.num_envs)
     tokens = np.asarray(episodes.piece_until(run.state.memory, last, 6, "tokens").steps["tokens"])
-    seen = imagined(run, look_ahead).rollout.frames[:, 0]
+    seen = imagine(run, look_ahead).rollout.frames[:, 0]
     np.testing.assert_array_equal(seen, tokens[:, -1 if look_ahead else -2])
 
 
-def test_what_is_learned_from_is_what_was_played(run):
-    """The values that the policy had in the imagined rollout are those that the learner finds when it goes through it again."""
-    memory, imagined = imagined(run, False)
+def test_the_learner_recomputes_the_value_estimates_of_the_rollout(run):
+    """Unrolling the network over an imagined rollout gives the value estimates that were recorded in it."""
+    recurrent_state, imagined = imagine(run, False)
     codebook = run.state.tokenizer.model.codebook
     seen = codebook[jnp.concatenate([imagined.frames, imagined.final_frame[:, None]], axis=1)]
-    again = run.state.policy.network.unroll(memory, seen, imagined.actions).value
-    np.testing.assert_allclose(again[:, :-1], imagined.record.value, rtol=1e-4, atol=1e-4)
+    values = run.state.policy.network.unroll(recurrent_state, seen, imagined.actions).value
+    np.testing.assert_allclose(values[:, :-1], imagined.record.value, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("ends", [False, True])
 @pytest.mark.parametrize("released", [False, True])
-def test_copies_go_neither_into_the_first_frame_nor_across_an_end_unless_they_should(run, env, ends, released):
-    """By a decoder for which generating costs so much that it copies wherever it may."""
-    keep = dataclasses.replace(PRESETS["paper"], wildcard_cost=0.99)
+def test_nothing_is_copied_into_the_first_frame_as_released_nor_across_an_end_otherwise(run, env, ends, released):
+    """With a decoder for which generating is so expensive that it copies wherever it may."""
+    copying = dataclasses.replace(PRESETS["paper"], wildcard_cost=0.99)
     tokens = run.state.memory.steps["tokens"][0, :2].astype(jnp.int32)[None]
     action = jnp.zeros(1, jnp.int32)
     compat = Compat(first_step_sampled=released, copy_after_done=released)
-    world = run.agent.world(run.state, env, dataclasses.replace(VQ_TINY, compat=compat), keep)
-    sure = jnp.where(jnp.arange(2) == int(ends), 100.0, -100.0)
-    world = eqx.tree_at(lambda world: world.model.done_head.outer.bias, world, sure)
+    world = run.agent.world(run.state, env, dataclasses.replace(VQ_TINY, compat=compat), copying)
+    certain = jnp.where(jnp.arange(2) == int(ends), 100.0, -100.0)
+    world = eqx.tree_at(lambda world: world.model.done_head.outer.bias, world, certain)
     state, copied = world.start_from_tokens(random.key(0), tokens, action[:, None]), []
     for _ in range(2):
         state, outcome = world.step(state, action)
@@ -177,8 +177,8 @@ def test_copies_go_neither_into_the_first_frame_nor_across_an_end_unless_they_sh
     assert copied == ([False, True] if released else [not ends, not ends])
 
 
-def test_what_surprised_is_written_down_where_it_was_seen(straight):
-    """One update on some pieces: all others are as surprising as they were."""
+def test_priorities_are_updated_where_sequences_were_sampled(straight):
+    """One update on some sequences: the priorities of all others stay as they were."""
     state = straight[1]
     memory = episodes.with_steps(state.memory, surprise=jnp.full(state.memory.slots, episodes.NEW_SURPRISE))
     copies = jax.tree.map(jnp.copy, (state.world_model, memory))
@@ -199,7 +199,7 @@ def test_what_surprised_is_written_down_where_it_was_seen(straight):
     assert (np.asarray(expected) != episodes.NEW_SURPRISE).any()
 
 
-def test_codes_in_use_are_those_that_some_frame_needed_lately(run, env):
+def test_codes_in_use_are_those_that_were_used_lately(run, env):
     fresh = run.agent.new_state(env, VQ_TINY, 0)
     assert run.agent.codes(fresh) == 0
     learned = run.state.tokenizer
@@ -208,17 +208,17 @@ def test_codes_in_use_are_those_that_some_frame_needed_lately(run, env):
     assert run.agent.codes(state) == 3
     pictures, most, _ = run.agent.code_pictures(state)
     assert (pictures.shape, most) == ((3, 8, 8, 3), 16)
-    alone = learned.model.decode(jnp.full((1, 64), 2, jnp.int32), learned.statistics)[0]
-    np.testing.assert_array_equal(pictures[2], alone[32:40, 32:40])
+    uniform = learned.model.decode(jnp.full((1, 64), 2, jnp.int32), learned.statistics)[0]
+    np.testing.assert_array_equal(pictures[2], uniform[32:40, 32:40])
 
 
-def test_dreams_to_look_at_are_pictures(run):
+def test_imagined_rollouts_for_the_viewer_have_frames(run):
     imagined = run.imagine(random.key(0), num_envs=2)
     assert imagined.frames.shape == (2, VQ_TINY.imagination_steps, 64, 64, 3)
     assert imagined.frames.dtype == jnp.uint8
 
 
-def test_curiosity_ends_with_the_real_game(run, env):
+def test_the_intrinsic_reward_ends_with_real_play(run, env):
     late = run.state._replace(iteration=jnp.int32(3))
     early = run.state._replace(iteration=jnp.int32(2))
     assert [float(work.world_of(state, env, VQ_TINY, PRESETS["sample"]).curiosity) for state in (early, late)] == [1, 0]
@@ -226,16 +226,16 @@ def test_curiosity_ends_with_the_real_game(run, env):
     assert float(work.world_of(late, env, released, PRESETS["sample"]).curiosity) == 1
 
 
-def test_a_frame_belongs_to_the_policys_memory_until_its_episode_ends(run):
-    """What the policy remembers when it goes on playing: the running episode's frames, without actions."""
+def test_burn_in_uses_the_frames_of_the_current_episode_only(run):
+    """The policy's recurrent state at the start of an epoch: from the current episode's frames, without actions."""
     player = work.player_of(run.state, 1.0)
-    nothing = work._remembered(player, run.state.memory, run.state.episode + 1, 4)
-    assert not np.asarray(nothing.hidden).any()
-    something = work._remembered(player, run.state.memory, run.state.episode, 4)
-    assert np.asarray(something.hidden).any()
+    initial = work._burned_in(player, run.state.memory, run.state.episode + 1, 4)
+    assert not np.asarray(initial.hidden).any()
+    burned_in = work._burned_in(player, run.state.memory, run.state.episode, 4)
+    assert np.asarray(burned_in.hidden).any()
 
 
-def test_without_perceptual_weights_it_says_so_once():
+def test_missing_perceptual_weights_are_warned_about_once():
     from itc.train.vq_agent import learn_tokenizer
 
     learn_tokenizer.perceptual_of.cache_clear()
@@ -251,7 +251,7 @@ def test_without_perceptual_weights_it_says_so_once():
     ({"epochs": 0}, "epochs must be at least 1"),
     ({"imagine": ImagineConfig(num_envs=200_000)}, "imagine.num_envs 200000 must not exceed collect.replay_frames"),
 ])  # fmt: skip
-def test_impossible_settings_are_answered_with_a_sentence(changes, words):
+def test_impossible_settings_are_refused_with_a_sentence(changes, words):
     with pytest.raises(ValueError, match=words):
         VQConfig(**changes)
 
@@ -265,12 +265,12 @@ def test_impossible_settings_are_answered_with_a_sentence(changes, words):
     (TokenizerLearning, {"perceptual_weights": ("vgg.pth",)}, "takes two files"),
     (ImagineConfig, {"updates": -1}, "updates must be at least 0, got -1"),
 ])  # fmt: skip
-def test_so_are_those_of_a_section(section, settings, words):
+def test_impossible_settings_of_a_section_are_refused(section, settings, words):
     with pytest.raises(ValueError, match=words):
         section(**settings)
 
 
-def test_another_agent_in_the_folder_is_named(tmp_path):
+def test_a_run_of_another_agent_is_refused_by_name(tmp_path):
     from tiny import TINY
 
     folder = RunFolder(tmp_path)
@@ -281,8 +281,8 @@ def test_another_agent_in_the_folder_is_named(tmp_path):
         folder.check_same(TINY, 0)
 
 
-def test_nothing_is_traced_again(straight, env, tmp_path):
-    compiled = (work.updated_tokenizer, work.read_memory, work.updated_world_model, work.improved_in_imagination)
+def test_a_second_run_compiles_nothing(straight, env, tmp_path):
+    compiled = (work.updated_tokenizer, work.encode_replay, work.updated_world_model, work.improved_in_imagination)
     before = [function._cache_size() for function in compiled]
     train_in(tmp_path / "run", env, VQ_TINY)
     assert [function._cache_size() for function in compiled] == before

@@ -1,4 +1,4 @@
-"""The smallest agent that goes through every phase, for tests that care about the loop and not about learning."""
+"""The smallest agent that runs every phase, for tests of the loop rather than of learning."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ from itc.world_models.gpt import WorldModelConfig
 
 TINY = PatchConfig(
     env="creatures",
-    decoder="paper",  # needs no solver on the host, so that what was compiled is kept for the next process
+    decoder="paper",  # needs no solver on the host, so that compiled programs can be cached for the next process
     interactions=4 * 4 * 12,
     collect=CollectConfig(num_envs=4, steps=12, replay_frames=400),
     tokenizer=TokenizerLearning(codes=256, updates=2),
@@ -29,7 +29,7 @@ PRESET = "creatures/quick"
 
 
 def words_of(config, preset=PRESET):
-    """What `itc train` must be told to train like this: the preset, and every setting that differs."""
+    """Arguments of `itc train` for this config: the preset, and every setting that differs."""
     before, wanted = (flat(dataclasses.asdict(one)) for one in (find(preset).config, config))
     changed = {name.replace("_", "-"): value for name, value in wanted.items() if value != before[name]}
     options = [word for name, value in changed.items() for word in _option(name, value)]
@@ -38,19 +38,19 @@ def words_of(config, preset=PRESET):
 
 def _option(name, value):
     if isinstance(value, bool):
-        room, dot, switch = name.rpartition(".")
-        return [f"--{name}" if value else f"--{room}{dot}no-{switch}"]
+        section, dot, switch = name.rpartition(".")
+        return [f"--{name}" if value else f"--{section}{dot}no-{switch}"]
     return [f"--{name}", *(map(str, value) if isinstance(value, tuple) else [str(value)])]
 
 
 class Watching:
-    """Takes no notice of anything; tests replace what they care about."""
+    """A watcher that does nothing; tests replace the methods they need."""
 
     on_part = on_iteration = on_save = on_saving = staticmethod(lambda *_: None)
 
 
 def train_in(folder, env, config, parts=None, **changes):
-    """Train in a folder, stopping after a number of parts if asked to."""
+    """Train in a folder; stop after a number of parts if one is given."""
     run, counted = RunFolder(folder), []
     watching = Watching()
     watching.on_part = lambda *_: counted.append(1)

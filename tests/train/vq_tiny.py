@@ -1,4 +1,4 @@
-"""The smallest Atari agent that goes through every phase, for tests that care about the loop and not about learning."""
+"""The smallest Atari agent that runs every phase, for tests of the loop rather than of learning."""
 
 from itc.policies.actor_critic_loss import ActorCriticConfig
 from itc.policies.lstm import LSTMPolicyConfig
@@ -15,7 +15,7 @@ from itc.world_models.pop import POPConfig
 
 VQ_TINY = VQConfig(
     env="atari/pong",
-    decoder="paper-atari",  # needs no solver on the host, so that what was compiled is kept for the next process
+    decoder="paper-atari",  # needs no solver on the host, so that compiled programs can be cached for the next process
     epochs=4,
     collect=CollectConfig(epochs=3, steps=24, burn_in=4, replay_frames=100),
     tokenizer=TokenizerLearning(

@@ -1,4 +1,4 @@
-"""A real browser without a window, spoken to through a pipe: no driver, no socket, no further package."""
+"""A headless browser controlled through a pipe: no driver, no socket, no further package."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--disable-dev-shm-usage",
     "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-pipe",
 )  # fmt: skip
-# It expects its two ends of the pipe as files 3 and 4.
+# The browser expects its two ends of the pipe as file descriptors 3 and 4.
 LAUNCH = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execv(sys.argv[3], sys.argv[3:])"
 )
@@ -28,7 +28,7 @@ def installed() -> str | None:
 
 
 class Browser:
-    """One tab. Everything the page asks the network for and everything it complains about is written down."""
+    """One tab. All network requests, warnings and errors of the page are recorded."""
 
     def __init__(self, reading: int, writing: int):
         self.read, self.write = os.fdopen(reading, "rb"), os.fdopen(writing, "wb")
@@ -43,46 +43,48 @@ class Browser:
             self.call(f"{part}.enable")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Ask for something and wait for the answer, hearing what happens meanwhile."""
+        """Send a request and wait for the answer, recording the events before it."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         if self.session is not None:
             message["sessionId"] = self.session
         self.write.write(json.dumps(message).encode() + b"\0")
         self.write.flush()
-        while (heard := self._hear()).get("id") != self.number:
+        while (answer := self._receive()).get("id") != self.number:
             pass
-        if "error" in heard:
-            raise RuntimeError(f"{method}: {heard['error']}")
-        return heard["result"]
+        if "error" in answer:
+            raise RuntimeError(f"{method}: {answer['error']}")
+        return answer["result"]
 
-    def _hear(self) -> dict[str, Any]:
+    def _receive(self) -> dict[str, Any]:
         letters = bytearray()
         while (letter := self.read.read(1)) not in (b"\0", b""):
             letters += letter
         if not letters:
-            raise RuntimeError("the browser has gone")
-        heard = json.loads(letters)
-        told = heard.get("params", {})
-        if heard.get("method") == "Network.requestWillBeSent":
-            self.requests.append(told["request"]["url"])
-        if heard.get("method") == "Runtime.exceptionThrown":
-            self.complaints.append(told["exceptionDetails"]["text"])
-        if heard.get("method") == "Log.entryAdded" and told["entry"]["level"] in ("warning", "error"):
-            self.complaints.append(told["entry"]["text"])
-        if heard.get("method") == "Runtime.consoleAPICalled" and told["type"] in ("warning", "error", "assert"):
-            self.complaints.append(str(told["args"]))
-        return heard
+            raise RuntimeError("the browser has exited")
+        received = json.loads(letters)
+        method, parameters = received.get("method"), received.get("params", {})
+        if method == "Network.requestWillBeSent":
+            self.requests.append(parameters["request"]["url"])
+        if method == "Runtime.exceptionThrown":
+            self.complaints.append(parameters["exceptionDetails"]["text"])
+        if method == "Log.entryAdded" and parameters["entry"]["level"] in ("warning", "error"):
+            self.complaints.append(parameters["entry"]["text"])
+        if method == "Runtime.consoleAPICalled" and parameters["type"] in ("warning", "error", "assert"):
+            self.complaints.append(str(parameters["args"]))
+        return received
 
     def show(self, page: Path, width: int = 1280, height: int = 900, dark: bool = False, calm: bool = True) -> None:
-        """Open a page on a screen of this size, for a reader with these wishes."""
-        wishes = {
+        """Open a page on a screen of this size, for a reader with these preferences."""
+        preferences = {
             "prefers-color-scheme": "dark" if dark else "light",
             "prefers-reduced-motion": "reduce" if calm else "",
         }
         screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.call("Emulation.setDeviceMetricsOverride", **screen)
-        self.call("Emulation.setEmulatedMedia", features=[{"name": name, "value": is_} for name, is_ in wishes.items()])
+        self.call(
+            "Emulation.setEmulatedMedia", features=[{"name": name, "value": is_} for name, is_ in preferences.items()]
+        )
         self.requests, self.complaints = [], []
         self.call("Page.navigate", url=page.resolve().as_uri())
         self.ask("new Promise(done => document.readyState == 'complete' ? done() : addEventListener('load', done))")
@@ -108,7 +110,7 @@ class Browser:
 
 @contextmanager
 def browser(folder: Path) -> Generator[Browser, None, None]:
-    """A browser that keeps its things in this folder, and ends with the block."""
+    """A browser with its data in this folder; it exits with the block."""
     path = installed()
     assert path is not None
     (its_in, our_out), (our_in, its_out) = os.pipe(), os.pipe()
@@ -122,7 +124,7 @@ def browser(folder: Path) -> Generator[Browser, None, None]:
         tab.open()
         yield tab
     finally:
-        tab.write.close()  # it ends when nobody speaks to it any more
+        tab.write.close()  # it exits when the pipe closes
         tab.read.close()
         try:
             process.wait(timeout=20)

@@ -1,4 +1,4 @@
-"""A run to report on: trained for one iteration, the rest of its files made up."""
+"""A run to report on: trained for one iteration, its other files made up."""
 
 import shutil
 
@@ -20,7 +20,7 @@ def tiny_run(trained_run, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def measured_runs(tiny_run, tmp_path_factory):
-    """Two seeds of one setting and two of another, with everything measured; one of them by hostile hands."""
+    """Two seeds of one setting and two of another, with all measurements; a name among these contains HTML."""
     folder = tmp_path_factory.mktemp("measured")
     runs = []
     for decoder, mean in (("conserving", 2.0), ("paper", 1.0)):

@@ -1,4 +1,4 @@
-"""Files of runs, written by hand: what the measuring commands leave behind, with numbers one can recognise."""
+"""Made-up files of runs as the measuring commands write them, with numbers that are easy to recognise."""
 
 import json
 import shutil
@@ -47,7 +47,7 @@ def write_measures(run: Path, what: str, records: list[dict[str, Any]]) -> None:
 
 
 def write_metrics(run: Path, lift: float = 0.0) -> None:
-    """Three iterations; in the third, imagined rollouts have begun."""
+    """Three iterations, the third with imagination."""
     lines = [
         {"iteration": index, "interactions": 48 * index, "return": index + lift, "return_percent": 10 * index + lift,
          "score": 5.0 * index, "codes": 5, "world_model/token_loss": 2.0 / index,
@@ -60,7 +60,7 @@ def write_metrics(run: Path, lift: float = 0.0) -> None:
 def another(
     run: Path, folder: Path, lift: float = 0.0, preset: str | None = None, seed: int = 0, **changed: Any
 ) -> Path:
-    """The same run with another seed, or as if it had been set up differently."""
+    """A copy of the run with another seed or other settings."""
     shutil.copytree(run, folder)
     saved = json.loads((folder / "config.json").read_text())
     saved |= {"seed": seed, "preset": preset or saved["preset"], "config": saved["config"] | changed}

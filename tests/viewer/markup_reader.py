@@ -1,4 +1,4 @@
-"""What a browser would make of a page: its elements, its tables as text."""
+"""Parses a page: its elements, and its tables as text."""
 
 from html.parser import HTMLParser
 
@@ -11,7 +11,7 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.found: list[tuple[str, dict[str, str | None]]] = []
         self.ids: list[str] = []
-        self.tables: dict[str, list[list[str]]] = {}  # by label; small print left out, what is bold between stars
+        self.tables: dict[str, list[list[str]]] = {}  # by label; without small text, bold text between stars
         self.rows: list[list[str]] = []
 
     def attributes(self, element: str, name: str) -> list[str]:
@@ -35,7 +35,7 @@ class Page(HTMLParser):
     def handle_endtag(self, tag):
         if tag == "b" and ("td" in self.open):
             self.rows[-1][-1] += "*"
-        assert self.open.pop() == tag, f"</{tag}> ends something else"
+        assert self.open.pop() == tag, f"</{tag}> closes another element"
 
     def handle_data(self, data):
         if ("td" in self.open or "th" in self.open) and "small" not in self.open:

@@ -1,4 +1,4 @@
-"""Charts and numbers, drawn from a few points one can check by hand."""
+"""Charts and numbers from a few points that can be checked by hand."""
 
 import json
 
@@ -37,15 +37,15 @@ def test_faint_lines_are_drawn_but_not_named():
     )
     assert 'class="legend"' not in made
     assert 'class="line faint"' in made
-    told = json.loads(read(made).attributes("div", "data-lines")[0])
-    assert told == [{"at": [0.0, 1.0], "x": ["0", "1"], "say": ["1", "2"]}]
+    points = json.loads(read(made).attributes("div", "data-lines")[0])
+    assert points == [{"at": [0.0, 1.0], "x": ["0", "1"], "say": ["1", "2"]}]
 
 
 def test_shares_of_a_bar_fill_it():
     page = read(stacked_bar([("play", "red", 1.0), ("imagination", "blue", 3.0)], "run"))
     assert page.attributes("rect", "width") == ["250.0", "750.0"]
     assert page.attributes("rect", "x") == ["0.0", "250.0"]
-    assert page.attributes("svg", "aria-label") == ["run: play 25%, imagined rollouts 75%"]
+    assert page.attributes("svg", "aria-label") == ["run: play 25%, imagination 75%"]
 
 
 def test_dots_lie_on_one_axis():
@@ -61,7 +61,7 @@ def test_dots_lie_on_one_axis():
     (0, "0"), (12345.6, "12,346"), (123.4, "123"), (12.34, "12.3"), (1.234, "1.23"), (0.1234, "0.123"), (0.06, "0.060"),
     (0.00012, "1.2e-04"), (-3.0, "-3"), (float("nan"), "–"),
 ])  # fmt: skip
-def test_figures_have_as_many_digits_as_tell_something(number, text):
+def test_figures_have_about_three_significant_digits(number, text):
     assert figure(number) == text
 
 

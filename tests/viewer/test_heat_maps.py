@@ -1,4 +1,4 @@
-"""Maps over a grid of settings."""
+"""Heat maps over a grid of settings."""
 
 from itc.evaluate.records import Measure
 from itc.viewer.heat_maps import draw_heat_maps, lay_out, maps
@@ -26,7 +26,7 @@ def test_one_setting_alone_makes_no_map(tmp_path):
     assert not (tmp_path / "m.png").exists()
 
 
-def test_numbers_stand_where_their_settings_do():
+def test_numbers_are_in_the_cells_of_their_settings():
     layout = lay_out(GRID)
     assert layout is not None
     assert (layout.down, layout.right, layout.columns) == (

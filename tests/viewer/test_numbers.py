@@ -1,4 +1,4 @@
-"""What is said of runs in numbers: statistics over seeds and games, and what the paper says."""
+"""Numbers in the report: statistics over seeds and games, and those of the paper."""
 
 import html
 import re
@@ -44,13 +44,13 @@ def test_measures_of_seeds_are_averaged_where_all_have_them():
 @pytest.mark.parametrize(("measure", "best"), [
     ("exact · context 1 · all", "b"), ("token error · context 1 · all", "a"), ("stay rate", "ac"), ("novelty", "ac"),
 ])  # fmt: skip
-def test_best_is_highest_lowest_or_nearest(measure, best):
+def test_best_is_highest_lowest_or_closest(measure, best):
     values = {"a": 0.3, "b": 0.8, "c": 0.7, "simulator": 0.5}
     measures = {(name, measure): Estimate(value, value, value) for name, value in values.items()}
     assert best_decoders(measure, measures) == set(best)
 
 
-def test_nobody_is_nearest_without_a_simulator_or_best_where_all_are_alike():
+def test_none_is_closest_without_a_simulator_or_best_where_all_are_equal():
     same = Estimate(0.5, 0.5, 0.5)
     assert best_decoders("stay rate", {("a", "stay rate"): same, ("b", "stay rate"): Estimate(0, 0, 0)}) == set()
     assert best_decoders("exact", {("a", "exact"): same, ("b", "exact"): same}) == set()
@@ -69,7 +69,7 @@ def test_the_papers_numbers_are_found_by_our_names():
         ("ITC", {"plausible · context 1 · all": "51.13 %"}),
     ]
     assert [line.numbers for line in theirs.time("craftax-classic") if line.method == "ITC"] == [
-        {"world model": "8.19 min", "imagination": "4.78 min"}, {"in all": "48.2 h"},
+        {"world model": "8.19 min", "imagination": "4.78 min"}, {"total": "48.2 h"},
     ]  # fmt: skip
     assert theirs.accuracy("craftax", ["plausible · context 1 · all"]) == []
     assert (
@@ -80,7 +80,7 @@ def test_the_papers_numbers_are_found_by_our_names():
     )
 
 
-def test_atari_has_chance_and_a_person_beside_those_who_learned():
+def test_atari_has_random_and_human_play_next_to_trained_agents():
     lines = {line.method: line for line in theirs.after_training("atari/up_n_down")}
     assert list(lines) == ["Random", "Human", "DreamerV3", "STORM", "DIAMOND", "Simulus", "ITC"]
     assert (lines["Human"].setting, lines["Human"].numbers) == ("", {"return": "11693.2"})
@@ -128,7 +128,7 @@ def test_a_run_was_trained_with_the_decoder_whose_settings_it_has(changes, decod
     assert bool(own(decoder, one)) == tagged
 
 
-def test_the_papers_times_stand_beside_runs_of_its_game_wherever_those_are():
+def test_the_papers_times_are_next_to_runs_on_its_game_in_any_order():
     line = {"interactions": 1, "seconds": {"world model": 1.0, "imagination": 1.0}}
     runs = [replace(run(preset), metrics=[line]) for preset in ("minatar/breakout/quick", "craftax-classic/quick")]
     for chosen, there in ((runs, True), (runs[::-1], True), (runs[:1], False)):

@@ -1,4 +1,4 @@
-"""`itc report`: what is on the page, for one run and for several, and what can never be on it."""
+"""`itc report`: what is on the page, for one run and for several, and what must never be on it."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from itc.train.run_folder import RunError
 from itc.viewer.report.page import report
 from itc.viewer.report.reading import read_run
 
-FRAMES = 5  # the model of the tiny run has room for four steps
+FRAMES = 5  # the tiny run's model has a context of four steps
 
 
 def test_every_element_ends_and_every_link_leads_somewhere(full_page):
@@ -43,7 +43,7 @@ def test_a_run_with_nothing_measured_says_which_commands_would(lonely_page, tiny
     assert 'class="band"' not in lonely_page
 
 
-def test_dreams_are_shown_by_every_decoder_frame_by_frame(lonely_page):
+def test_imagined_rollouts_of_every_decoder_are_shown_frame_by_frame(lonely_page):
     page = read(lonely_page)
     assert page.attributes("div", "data-name") == ["", "real", "sample", "paper", "conserving", "argmax"]
     frames = [alt for alt in page.attributes("img", "alt") if ", frame " in alt]
@@ -60,7 +60,7 @@ def test_seeds_are_one_group_and_groups_are_named_by_what_differs(full_page):
         ["decoder paper", "creatures", "paper", "0, 1"],
     ]
     assert full_page.count('class="band"') >= 2
-    assert "imagined rollouts begin" in full_page
+    assert "imagination begins" in full_page
     assert read(full_page).tables["Settings that differ"][1] == ["decoder", "conserving", "paper"]
 
 
@@ -72,7 +72,7 @@ def test_evaluations_are_summed_up_over_seeds_and_compared(full_page):
     assert tables["Success rates"][1] == ["eat cow", "75.0 %", "75.0 %"]
 
 
-def test_accuracy_stands_beside_the_stay_rate_and_the_best_are_marked(full_page):
+def test_accuracy_is_next_to_the_stay_rate_and_the_best_are_marked(full_page):
     rows = {cells[0]: cells[1:] for cells in read(full_page).tables["One step ahead, exact: decoder conserving"]}
     assert rows["exact"][:2] == ["stay rate", "context 1 · all"]
     assert rows["argmax"][:2] == ["95.0 %", "*50.0 %*"]
@@ -81,14 +81,14 @@ def test_accuracy_stands_beside_the_stay_rate_and_the_best_are_marked(full_page)
     assert "Accuracy means nothing without the stay rate" in full_page
 
 
-def test_a_dream_is_best_where_it_is_nearest_to_the_simulator(full_page):
+def test_an_imagined_rollout_is_best_where_it_is_closest_to_the_simulator(full_page):
     rows = {cells[0]: cells[1:] for cells in read(full_page).tables["Hallucination: decoder conserving"]}
     assert rows["simulator"][1] == "1.0 %"
-    # Nothing at all is exactly as far from 1 % as 2 % are.
+    # 0 % and 2 % are equally far from 1 %.
     assert [name for name, cells in rows.items() if cells[1].startswith("*")] == ["argmax", "conserving trained with"]
 
 
-def test_by_step_there_is_a_line_for_each_decoder_and_a_dashed_one_for_the_truth(full_page):
+def test_by_step_there_is_a_line_for_each_decoder_and_a_dashed_one_for_the_simulator(full_page):
     chart = full_page[full_page.index("<b>duplication</b>") :]
     chart = chart[: chart.index("</figure>")]
     assert chart.count('class="line"') == 4
@@ -97,7 +97,7 @@ def test_by_step_there_is_a_line_for_each_decoder_and_a_dashed_one_for_the_truth
 
 def test_time_of_each_phase_is_shown_in_full(full_page):
     tables = read(full_page).tables
-    assert tables["Time of each phase"][0] == ["", "play", "tokenizer", "world model", "imagination", "in all"]
+    assert tables["Time of each phase"][0] == ["", "play", "tokenizer", "world model", "imagination", "total"]
     assert tables["Time of each phase"][1] == ["decoder conserving", "1 s", "0.500 s", "2 s", "1.50 s", "12 s"]
 
 
@@ -127,7 +127,7 @@ def test_what_is_no_run_is_refused_in_a_sentence(tmp_path):
     assert "is not a run folder" in finished.stderr
 
 
-def test_other_mistakes_are_answered_with_a_word(tiny_run, tmp_path):
+def test_other_mistakes_are_refused_with_a_sentence(tiny_run, tmp_path):
     bare = made_up.another(tiny_run, tmp_path / "bare")
     shutil.rmtree(bare / "checkpoints")
     for runs, words in (((), "at least one run"), ((bare,), "has no checkpoint yet")):

@@ -1,4 +1,4 @@
-"""The page as a real browser shows it; skipped, with a word, where there is none."""
+"""The page in a real browser; skipped, with a reason, where there is none."""
 
 import pytest
 from browser import browser, installed
@@ -35,7 +35,7 @@ def test_everything_is_there_and_fits(tab, page, width, dark):
     assert [address for address in tab.requests if address.startswith("file")] == [page.as_uri()]
 
 
-def test_light_and_dark_are_what_the_reader_asked_for(tab, page):
+def test_light_and_dark_follow_the_readers_preference(tab, page):
     def luminance(dark):
         tab.show(page, dark=dark)
         colours = tab.ask("['backgroundColor', 'color'].map(part => getComputedStyle(document.body)[part])")
@@ -63,14 +63,14 @@ def test_films_are_played_by_keyboard(tab, page):
 
 
 @pytest.mark.parametrize(("calm", "word"), [(True, "Play"), (False, "Pause")])
-def test_films_start_by_themselves_only_for_those_who_do_not_mind(tab, page, calm, word):
+def test_films_start_by_themselves_unless_reduced_motion_is_preferred(tab, page, calm, word):
     tab.show(page, calm=calm)
     tab.ask("document.querySelector('.player').scrollIntoView({behavior: 'instant'})")
     said = tab.ask("new Promise(done => setTimeout(() => done(document.querySelector('.play').textContent), 400))")
     assert said == word
 
 
-def test_the_pointer_tells_numbers(tab, page):
+def test_the_pointer_shows_numbers(tab, page):
     tab.show(page)
     tab.ask("document.querySelector('.area').scrollIntoView({block: 'center', behavior: 'instant'})")
     box = tab.ask("document.querySelector('.area').getBoundingClientRect().toJSON()")

@@ -73,7 +73,7 @@ def test_training_equals_one_block_at_a_time(config, blocks):
         )
     np.testing.assert_allclose(jnp.moveaxis(predicted.members, 0, 2), expected.members, atol=1e-4)
     assert int(state.block) == blocks
-    assert state.memory.shape == (2, 2, 2, 16, 16)
+    assert state.recurrent.shape == (2, 2, 2, 16, 16)
 
 
 def test_results_depend_neither_on_the_chunks_nor_on_what_follows(model, batch):
@@ -129,9 +129,11 @@ def test_reward_starts_around_zero():
 def test_sizes_that_do_not_fit_are_named():
     with pytest.raises(ValueError, match="width 30 over 4 heads"):
         POPConfig(width=30, heads=4)
-    with pytest.raises(ValueError, match="blocks_per_chunk 3 must divide the 10 blocks"):
+    with pytest.raises(ValueError, match="blocks_per_chunk must divide context_frames 10, got 3"):
         POPConfig(blocks_per_chunk=3)
-    with pytest.raises(ValueError, match="blocks must be more than the 2 that nobody could predict, got 2"):
+    with pytest.raises(
+        ValueError, match="context_frames must be more than 2, the first frames, which are not predicted, got 2"
+    ):
         POPConfig(context_frames=2, blocks_per_chunk=1)
     with pytest.raises(ValueError, match="members must be at least 1"):
         POPConfig(members=0)

@@ -1,4 +1,4 @@
-"""What the world model of Atari learns from, what it does not, and how curious it is."""
+"""The loss of the world model of Atari, where its gradients go, and its intrinsic reward."""
 
 from functools import partial
 
@@ -50,7 +50,7 @@ def test_losses_equal_plain_loops(model):
     segments = some_segments()
     prediction = jax.jit(lambda m: m(CODEBOOK[segments.tokens], segments.actions))(model)
     tokens, _, _, ends, mask = (np.asarray(part) for part in segments)
-    said, reward, done, members = (log_softmax(part) for part in prediction)
+    predicted, reward, done, members = (log_softmax(part) for part in prediction)
     targets = np.asarray(REWARDS.targets(segments.rewards), np.float64)
     token_losses, reward_losses, done_losses, late_losses, curiosity_losses = [], [], [], [], []
     surprise = []
@@ -58,7 +58,7 @@ def test_losses_equal_plain_loops(model):
         of_tokens, of_rewards = [], []
         for t in range(T):
             for n in range(CELLS if t >= 2 and mask[b, t] else 0):
-                of_tokens.append(-said[b, t, n, tokens[b, t, n]])
+                of_tokens.append(-predicted[b, t, n, tokens[b, t, n]])
                 curiosity_losses.append(-members[b // 2, b, t, n, tokens[b, t, n]])
             if t >= 1 and mask[b, t]:
                 of_rewards.append(-(targets[b, t - 1] * reward[b, t]).sum())
@@ -157,7 +157,7 @@ def test_disagreement_is_between_nothing_and_the_logarithm_of_the_members():
     assert ((expected > 0) & (expected < np.log(2))).all()
 
 
-def test_what_shrinks():
+def test_which_parameters_decay():
     shrinks = jax.tree_util.tree_leaves_with_path(decays(make()))
     assert {jax.tree_util.keystr(path) for path, shrinks_here in shrinks if shrinks_here} == {
         ".cell_embedding",
@@ -172,8 +172,8 @@ HEADS = ("token_head", "reward_head", "done_head", "members")
 
 @pytest.mark.slow
 def test_first_losses_at_the_papers_size():
-    """Codes are hardly told apart yet, so their loss is about ln 512 = 6.24; rewards start from the bias around zero,
-    where they would cost 4.31 if the head added nothing."""
+    """Codes are hardly distinguished yet, so their loss is about ln 512 = 6.24; rewards start from the bias around
+    zero, where they would cost 4.31 if the head added nothing."""
     config = POPConfig(context_frames=4, blocks_per_chunk=4)
     model = jax.jit(lambda key: POPWorldModel(key, (8, 8), 18, config))(random.key(0))
     keys = random.split(random.key(1), 3)

@@ -23,10 +23,10 @@ def rotation(rotary, blocks):
 
 
 @partial(jax.jit, static_argnums=(0, 1, 5))
-def retained(rotary, chunk, blocks, projected, memory, part=(0, SLOTS + CELLS)):
+def retained(rotary, chunk, blocks, projected, state, part=(0, SLOTS + CELLS)):
     """Of that part of each block's tokens."""
     turn = jax.tree.map(lambda x: x[:, slice(*part)], rotation(rotary, blocks))
-    return retention(SLOTS, chunk, turn, projected[:, :, slice(*part)], memory)
+    return retention(SLOTS, chunk, turn, projected[:, :, slice(*part)], state)
 
 
 def projections(t):
@@ -76,42 +76,42 @@ def test_decay_rates_of_the_paper():
 def test_dense_and_chunkwise_equal_plain_loops(rotary, t):
     projected = projections(t)
     expected = by_loops(rotary, np.asarray(projected, np.float64))
-    memories = []
+    states = []
     for chunk in [chunk for chunk in (1, 2, 4) if t % chunk == 0]:
-        memory, gathered = retained(rotary, chunk, jnp.arange(t), projected, jnp.zeros((B, H, D, D)))
+        state, gathered = retained(rotary, chunk, jnp.arange(t), projected, jnp.zeros((B, H, D, D)))
         np.testing.assert_allclose(gathered, expected, atol=2e-5)
-        memories.append(memory)
-    for memory in memories[1:]:
-        np.testing.assert_allclose(memory, memories[0], atol=2e-5)
+        states.append(state)
+    for state in states[1:]:
+        np.testing.assert_allclose(state, states[0], atol=2e-5)
 
 
 @pytest.mark.parametrize("rotary", ["1d", "3d"])
 def test_one_block_at_a_time_equals_all_at_once(rotary):
-    """Predictions without real tokens beside them, then the block without predictions."""
+    """Predictions without real tokens next to them, then the block without predictions."""
     t = 4
     projected = projections(t)
-    memory = jnp.zeros((B, H, D, D))
-    _, whole = retained(rotary, t, jnp.arange(t), projected, memory)
+    state = jnp.zeros((B, H, D, D))
+    _, whole = retained(rotary, t, jnp.arange(t), projected, state)
     real, predicted = (0, SLOTS), (SLOTS, SLOTS + CELLS)
     for block in range(t):
         here = projected[:, block : block + 1]
         for part in (predicted, real):
-            after, gathered = retained(rotary, 1, jnp.arange(block, block + 1), here, memory, part)
+            after, gathered = retained(rotary, 1, jnp.arange(block, block + 1), here, state, part)
             np.testing.assert_allclose(gathered[:, 0], whole[:, block, slice(*part)], atol=2e-5)
-        memory = after
+        state = after
 
 
-def test_a_memory_stands_for_the_blocks_before():
+def test_the_state_stands_for_the_blocks_before():
     """Two chunks by hand, for one sequence, give what one gives."""
     generator = np.random.default_rng(3)
     tokens = Heads(*(jnp.asarray(generator.normal(size=(4, H, SLOTS + CELLS, D)), jnp.float32) for _ in range(3)))
     step = jax.jit(partial(retain, SLOTS))
-    memory, gathered = step(jnp.zeros((H, D, D)), tokens)
+    state, gathered = step(jnp.zeros((H, D, D)), tokens)
     first, second = (Heads(*(x[half] for x in tokens)) for half in (slice(2), slice(2, None)))
     between, early = step(jnp.zeros((H, D, D)), first)
     after, late = step(between, second)
     np.testing.assert_allclose(jnp.concatenate([early, late]), gathered, atol=2e-5)
-    np.testing.assert_allclose(after, memory, atol=2e-5)
+    np.testing.assert_allclose(after, state, atol=2e-5)
 
 
 @pytest.mark.parametrize("rotary", ["1d", "3d"])

@@ -39,13 +39,13 @@ PAPER = "atari/pong/itc-paper"
 # An update of the paper's size takes half a minute here: less of everything, but enough that what does not shrink with
 # it (the optimiser, above all) hardly counts.
 FRAMES, SEQUENCES, NUM_ENVS = 32, 4, 16
-REMEMBERED, EPISODE = 1_000, 100  # steps of the made-up memory, and of each of its episodes
-MATRIX = 4096  # rows and columns of the product that tells the machine's peak: a second's work, like an update's slice
+STORED, EPISODE = 1_000, 100  # steps of the made-up replay buffer, and of each of its episodes
+MATRIX = 4096  # rows and columns of the product that gives the machine's peak: a second's work, like an update's slice
 ROUNDS = 5  # of updates; each is long enough to be its own average
 EMULATED = 50  # steps of the emulator per measurement
 FAST = 20e12  # operations per second of one GPU, say
 HOUR = 3600.0
-# What part of an imagined step decoding may be.
+# The share of an imagined step that decoding may take.
 DECODER_TARGETS = {"paper-atari": Target("<=", 0.02), "released-atari": None, "conserving": Target("<=", 0.1)}
 
 
@@ -58,7 +58,7 @@ def bench_atari() -> Iterator[Record]:
     env = make(config.env)
     small = replace(
         config,
-        collect=replace(config.collect, replay_frames=REMEMBERED),
+        collect=replace(config.collect, replay_frames=STORED),
         tokenizer=replace(config.tokenizer, frames=FRAMES),
         world_model_learning=replace(config.world_model_learning, sequences=SEQUENCES),
         imagine=replace(config.imagine, num_envs=NUM_ENVS),
@@ -74,8 +74,8 @@ def bench_atari() -> Iterator[Record]:
     without = sum(counted) - counted.perceptual
     yield _plain("full run at 20 TFLOP/s, without perceptual loss", without / FAST / HOUR, "h")
     yield _plain("full run at 20 TFLOP/s, with perceptual loss", sum(counted) / FAST / HOUR, "h")
-    said = "full run on this machine, extrapolated, without perceptual loss and evaluation"
-    yield _plain(said, sum(hours) + playing, "h")
+    label = "full run on this machine, extrapolated, without perceptual loss and evaluation"
+    yield _plain(label, sum(hours) + playing, "h")
 
 
 def _plain(name: str, value: float, unit: str) -> Record:
@@ -99,22 +99,22 @@ class Slice:
 
 
 def _made_up(actions: int) -> dict[str, np.ndarray]:
-    """Steps of episodes that nobody played: what is seen does not change how long anything takes."""
-    generator, number = np.random.default_rng(0), np.arange(REMEMBERED)
+    """Random steps in episodes: what frames show does not change how long anything takes."""
+    generator, number = np.random.default_rng(0), np.arange(STORED)
     steps = {
-        "frame": generator.integers(0, 256, (REMEMBERED, SIDE, SIDE, 3)).astype(np.uint8),
-        "tokens": generator.integers(0, 512, (REMEMBERED, CELLS)).astype(np.uint16),
-        "action": generator.integers(0, actions, REMEMBERED).astype(np.int32),
-        "reward": generator.choice([-1.0, 0.0, 1.0], REMEMBERED).astype(np.float32),
+        "frame": generator.integers(0, 256, (STORED, SIDE, SIDE, 3)).astype(np.uint8),
+        "tokens": generator.integers(0, 512, (STORED, CELLS)).astype(np.uint16),
+        "action": generator.integers(0, actions, STORED).astype(np.int32),
+        "reward": generator.choice([-1.0, 0.0, 1.0], STORED).astype(np.float32),
         "end": number % EPISODE == EPISODE - 2,
         "episode": (number // EPISODE).astype(np.int32),
-        "surprise": np.full(REMEMBERED, NEW_SURPRISE, np.float32),
+        "surprise": np.full(STORED, NEW_SURPRISE, np.float32),
     }
     return {name: values[None] for name, values in steps.items()}
 
 
 def _updates(env: Environment, config: VQConfig, small: VQConfig, state: VQState):
-    """Records of all three; hours that the updates of a full run would take are what comes back."""
+    """Yields the records of all three; returns the hours that the updates of a full run would take."""
     whole = shape_of_state(env, config)._replace(iteration=jnp.int32(0))
     slices = {
         "tokenizer": _tokenizer(config, small, state, whole),
@@ -126,7 +126,7 @@ def _updates(env: Environment, config: VQConfig, small: VQConfig, state: VQState
     contestants["matrix product"] = partial(jax.jit(jnp.matmul), matrix, matrix)
     seconds = interleave(contestants, ROUNDS, jax.block_until_ready)
     peak = 2 * MATRIX**3 / seconds["matrix product"]
-    yield rate_record(f"{MATRIX}×{MATRIX} matrix product beside the updates", 2 * MATRIX**3, seconds["matrix product"])
+    yield rate_record(f"{MATRIX}×{MATRIX} matrix product in the same rounds", 2 * MATRIX**3, seconds["matrix product"])
     hours = []
     for (name, of_slice), updates in zip(slices.items(), scheduled_updates(config), strict=True):
         label, took = f"{PAPER}: {name} update", seconds[name]
@@ -140,12 +140,12 @@ def _updates(env: Environment, config: VQConfig, small: VQConfig, state: VQState
         yield _plain(f"{name} update, memory (compiled, not run)", of_slice.bytes_of_whole / 1e9, "GB")
         hours.append(float(np.median(scaled)) * updates / HOUR)
         yield _plain(f"{name} updates of a full run on this machine, extrapolated", hours[-1], "h")
-    yield _plain("replay memory", whole.memory.nbytes / 1e9, "GB")
+    yield _plain("replay buffer", whole.memory.nbytes / 1e9, "GB")
     return hours
 
 
 def _tokenizer(config: VQConfig, small: VQConfig, state: VQState, whole: VQState) -> Slice:
-    kept = [jax.tree.map(jnp.copy, state.tokenizer)]  # updates take their state over
+    kept = [jax.tree.map(jnp.copy, state.tokenizer)]  # updates donate their state
     compiled = work.updated_tokenizer.lower(kept[0], state.memory, None, state.key, 1, small).compile()
     of_whole = work.updated_tokenizer.lower(whole.tokenizer, whole.memory, None, whole.key, 1, config).compile()
 
@@ -184,23 +184,23 @@ def _actor_critic(env: Environment, config: VQConfig, small: VQConfig, state: VQ
         return metrics
 
     operations, sizes = actor_critic_operations(small), (bytes_needed(compiled), bytes_needed(of_whole))
-    return Slice(NUM_ENVS, config.imagine.num_envs, "num_envs", operations, run, *sizes)
+    return Slice(NUM_ENVS, config.imagine.num_envs, "environments", operations, run, *sizes)
 
 
 def _decoders(env: Environment, config: VQConfig, state: VQState) -> Iterator[Record]:
-    """Decoding alone and an imagined step with sampling take turns: their quotient is far steadier than the difference of
-    two imagined rollout steps, which are a hundred times as long as what is asked for."""
+    """Decoding alone and an imagined step with sampling take turns: their quotient is far steadier than the difference
+    of two imagined steps, each a hundred times as long as what is measured."""
     num_envs = config.imagine.num_envs
-    # As confident as a trained model, which the one in the imagined step is not; its trunk takes as long.
+    # As confident as a trained model's; the model of the imagined step is untrained, but its trunk takes as long.
     logits, previous = problem(Shape("Atari", num_envs, env.spec.grid, config.world_model.codes))
     key = random.key(1)
     contestants: dict[str, Callable] = {
         name: partial(_decoding(env, PRESETS[name]), logits, previous, key) for name in ("sample", *DECODER_TARGETS)
     }
     world = work.world_of(state, env, config, PRESETS["sample"])
-    asleep = world.start_from_tokens(key, jnp.stack([previous, previous], axis=1), jnp.zeros((num_envs, 1), jnp.int32))
-    step = jax.jit(lambda world, asleep, action: world.step(asleep, action))
-    contestants["imagined step"] = partial(step, world, asleep, jnp.zeros(num_envs, jnp.int32))
+    start = world.start_from_tokens(key, jnp.stack([previous, previous], axis=1), jnp.zeros((num_envs, 1), jnp.int32))
+    step = jax.jit(lambda world, state, action: world.step(state, action))
+    contestants["imagined step"] = partial(step, world, start, jnp.zeros(num_envs, jnp.int32))
     seconds = interleave(contestants, wait=jax.block_until_ready)
     size = f"{num_envs}×{env.spec.cells}×{config.world_model.codes}"
     yield time_record(f"{PAPER}: imagined step of {num_envs} environments, sample", seconds["imagined step"])
@@ -215,16 +215,16 @@ def _decoders(env: Environment, config: VQConfig, state: VQState) -> Iterator[Re
 
 def _decoding(env: Environment, config: DecodeConfig) -> Callable:
     def tokens(logits: Array, previous: Array, key: Array) -> Array:
-        going_on = jnp.zeros(len(previous), bool)
+        done = jnp.zeros(len(previous), bool)
         copyable = env.spec.copyable_by(config.rim)
-        decoded = decode(logits, previous, grid=env.spec.grid, config=config, key=key, copyable=copyable, done=going_on)
+        decoded = decode(logits, previous, grid=env.spec.grid, config=config, key=key, copyable=copyable, done=done)
         return decoded.tokens
 
     return jax.jit(tokens)
 
 
 def _frames(env: Environment, config: VQConfig, state: VQState):
-    """Playing, and reading frames, one by one and many; hours that both take in a full run are what comes back."""
+    """Times playing and encoding frames, one or many at a time; returns the hours that both take in a full run."""
     frames, encode = jnp.asarray(state.memory.steps["frame"][0]), jax.jit(lambda model, frames: model.encode(frames))
     model, many = state.tokenizer.model, work.FRAMES_AT_ONCE
     seconds = interleave(
@@ -249,7 +249,7 @@ def _frames(env: Environment, config: VQConfig, state: VQState):
 
 
 def _playing(env: Environment) -> Callable[[], object]:
-    """Each call plays on where the last one stopped."""
+    """Each call continues where the last one stopped."""
     state, _ = env.reset(random.key(0), 1)
     generator = np.random.default_rng(0)
 

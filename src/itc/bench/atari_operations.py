@@ -2,7 +2,7 @@
 
 They are additions and multiplications of matrix products and convolutions, counted by hand for the published form of
 each part: one product forwards, two backwards, nothing for computing anything twice. Where ours gets by with fewer
-(convolutions of doubled pictures) or does more (masked scores, forward passes again to save memory), its rate is an
+(convolutions of upsampled pictures) or does more (masked scores, forward passes again to save memory), its rate is an
 effective one, and comparable all the same.
 """
 
@@ -29,7 +29,7 @@ def encoder_operations(config: VQVAEConfig) -> int:
 
 
 def decoder_operations(config: VQVAEConfig) -> int:
-    """Of one frame, forwards; pictures are doubled first and convolved then, as published."""
+    """Of one frame, forwards; pictures are upsampled first and convolved then, as published."""
     channels, side = config.channels[::-1], SIDE // config.shrinking
     total = _convolution(side, config.code_size, channels[0])
     for inputs, outputs in pairwise(channels):
@@ -44,7 +44,7 @@ def tokenizer_operations(config: VQConfig) -> int:
 
 
 def perceptual_operations(config: VQConfig) -> int:
-    """VGG16 looks at both pictures; the way back leads through one of them, and to no weights."""
+    """VGG16 runs forwards on both pictures; the backward pass goes through one of them, and to no weights."""
     total = 0
     for number, layers in enumerate(perceptual.BLOCKS):
         inputs, outputs = perceptual.CHANNELS[number : number + 2]
@@ -61,7 +61,7 @@ def world_model_operations(config: VQConfig) -> int:
 
 
 def imagination_operations(config: VQConfig, steps: int) -> int:
-    """The trunk's, in all environments: the block before the first frame, then a block and a prediction at every step."""
+    """The trunk's, in all environments: the block before the first frame, then a block and a prediction per step."""
     past = (CONTEXT - 1) * _trunk(config, 1, 1, predicts=False)
     return config.imagine.num_envs * (past + steps * _trunk(config, 1, 1))
 
@@ -70,19 +70,22 @@ def imagination_head_operations(config: VQConfig, steps: int) -> int:
     return config.imagine.num_envs * steps * (1 + config.world_model.members) * _token_head(config)
 
 
-def policy_operations(config: VQConfig, watched: int, seen: int) -> int:
-    """Frames that are only watched, and frames that are learned from. (The actor's few columns are left out.)"""
+def policy_operations(config: VQConfig, burn_in: int, learned: int) -> int:
+    """Frames of the burn-in, and frames that are learned from. (The actor's few columns are left out.)"""
     policy = config.policy
     first, second = policy.channels
     frame = _convolution(GRID, config.world_model.width, first) + _convolution(GRID, first, second)
     frame += 2 * CELLS * second * policy.hidden
-    memory = 2 * 8 * policy.hidden**2
-    judging = 2 * policy.hidden * VALUES.bins
-    return config.imagine.num_envs * (watched * (frame + memory) + 3 * seen * (frame + 2 * memory + judging))
+    recurrence = 2 * 8 * policy.hidden**2
+    value_head = 2 * policy.hidden * VALUES.bins
+    return config.imagine.num_envs * (
+        burn_in * (frame + recurrence) + 3 * learned * (frame + 2 * recurrence + value_head)
+    )
 
 
 def actor_critic_operations(config: VQConfig) -> int:
-    """An imagined rollout and the update that follows it. The published agent also computes a step after the last one it uses."""
+    """An imagined rollout and the update that follows it. The published agent also computes a step after the
+    last one it uses."""
     steps = config.imagination_steps
     networks = policy_operations(config, config.imagine.burn_in, steps + 1)
     return imagination_operations(config, steps) + imagination_head_operations(config, steps) + networks
@@ -99,14 +102,14 @@ def _token_head(config: VQConfig) -> int:
 
 
 def _trunk(config: VQConfig, blocks: int, chunk: int, predicts: bool = True) -> int:
-    """Of one sequence, forwards. Real tokens see their chunk, masked or not, and the memory before it; prediction
-    tokens see each other and the memory."""
+    """Of one sequence, forwards. Real tokens see their chunk, masked or not, and the recurrent state before it;
+    prediction tokens see each other and the recurrent state."""
     model, slots = config.world_model, CELLS + 1
     real, predicted = blocks * slots, blocks * CELLS if predicts else 0
     in_products = (real + predicted) * (5 * model.width**2 + 2 * model.width * model.hidden)
     in_chunks = 2 * model.width * (real * chunk * slots + predicted * CELLS)
-    in_memory = (2 * real + predicted) * model.width * model.head_size
-    return 2 * model.layers * (in_products + in_chunks + in_memory)
+    in_recurrence = (2 * real + predicted) * model.width * model.head_size
+    return 2 * model.layers * (in_products + in_chunks + in_recurrence)
 
 
 class Updates(NamedTuple):
@@ -124,7 +127,7 @@ def scheduled_updates(config: VQConfig) -> Updates:
 
 
 def frames_read(config: VQConfig) -> int:
-    """In every epoch that the world model learns in, all that has been seen so far is read anew."""
+    """In every epoch in which the world model learns, all frames seen so far are encoded again."""
     return sum(
         config.interactions_after(epoch + 1) for epoch in range(config.world_model_learning.after, config.epochs)
     )

@@ -1,4 +1,4 @@
-"""What a decode step costs, beside plain sampling, dense Sinkhorn and SciPy, at the shapes of the four benchmarks."""
+"""What a decode step costs, next to plain sampling, dense Sinkhorn and SciPy, at the shapes of the four benchmarks."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

@@ -16,7 +16,7 @@ from itc.extras import foreign_rules, require
 
 NUM_ENVS = 48
 STEPS = 20  # per measurement: enough for episodes to end in most of them
-WARM_UP = 300  # random play kills after about 200 steps: by then the environments' episodes end independently
+WARM_UP = 300  # random play survives about 200 steps: by then the environments' episodes end independently
 TARGET = Target(">=", 3.0)
 
 
@@ -33,7 +33,7 @@ def bench_envs() -> Iterator[Record]:
 
 @cache
 def craftax_classic_after_a_while() -> tuple[VectorEnv, Any]:
-    """Environments of Craftax-classic whose random players are at different times of their lives, day and night."""
+    """Environments of Craftax-classic after random play: at different times of their episodes, by day and by night."""
     env = make("craftax-classic")
     assert isinstance(env, VectorEnv)
     state, _ = env.reset(random.key(0), NUM_ENVS)
@@ -43,7 +43,7 @@ def craftax_classic_after_a_while() -> tuple[VectorEnv, Any]:
 
 
 def craftax_classic_frames(steps: int) -> UInt8[np.ndarray, "b t H W c"]:
-    """What these environments see next."""
+    """The next frames of these environments."""
     env, state = craftax_classic_after_a_while()
     frames = []
     for key in random.split(random.key(3), steps):
@@ -53,7 +53,7 @@ def craftax_classic_frames(steps: int) -> UInt8[np.ndarray, "b t H W c"]:
 
 
 def _craftax_classic() -> Iterator[Record]:
-    """Both start from the same worlds, play on by themselves and render every frame."""
+    """Both start from the same states, then play independently and render every frame."""
     env, state = craftax_classic_after_a_while()
     actions = env.spec.num_actions
     contestants = {
@@ -70,7 +70,7 @@ def _craftax_classic() -> Iterator[Record]:
 
 
 def _play(step: Callable, state, actions: int) -> Callable[[], object]:
-    """Each call plays on where the last one stopped."""
+    """Each call continues where the last one stopped."""
     keys = [random.key(2)]
 
     def run():

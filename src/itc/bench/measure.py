@@ -1,4 +1,4 @@
-"""Interleaved timing, ratios with intervals, and the records a benchmark leaves behind."""
+"""Interleaved timing, ratios with intervals, and the records that a benchmark writes."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +10,7 @@ import numpy as np
 
 from itc.train import files
 
-ROUNDS = 9  # at least this many interleaved pairs stand behind every ratio
+ROUNDS = 9  # interleaved pairs behind every ratio, at least
 RESAMPLES = 2000  # of the bootstrap that gives a ratio's 95 % interval
 
 
@@ -46,9 +46,9 @@ class Record:
 def interleave(
     contestants: Mapping[str, Callable[[], object]], rounds: int = ROUNDS, wait: Callable[[Any], object] = lambda x: x
 ) -> dict[str, np.ndarray]:
-    """Seconds each contestant took in each round, all taking turns; `wait` blocks until an answer is there.
+    """Seconds each contestant took in each round, all taking turns; `wait` blocks until a result is there.
 
-    Everybody runs once before the clock starts, so compilation and first-touch costs do not count.
+    Each runs once before the clock starts, so compilation and first-touch costs do not count.
     """
     for run in contestants.values():
         wait(run())

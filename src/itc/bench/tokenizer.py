@@ -1,4 +1,4 @@
-"""What tokenizing costs, beside the plain ways: a difference for every pair, and a scan of one patch at a time."""
+"""What tokenizing costs, next to the plain ways: a difference for every pair, and a scan of one patch at a time."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ CRAFTAX = World("Craftax", (13, 11), (10, 10, 3))
 def bench_tokenizer(frames: UInt8[np.ndarray, "b t H W c"]) -> Iterator[Record]:
     """Every measurement, as it is made; `frames` are those of Craftax-classic, environments by steps.
 
-    Beside them, frames that are made up to be hard: more of them dark, so that noise makes most patches new.
+    In addition, frames that are made up to be hard: more of them dark, so that noise makes most patches new.
     """
     yield from _bench(CLASSIC, "Craftax-classic frames", frames, ENCODE_TARGET, UPDATE_TARGET)
     for world in (CLASSIC, CRAFTAX):

@@ -65,7 +65,7 @@ def _paper() -> Iterator[Record]:
     """Each piece a few times, times how often an iteration needs it."""
     config = find(PAPER).config
     env = make(config.env)
-    # A memory of one rollout is enough to learn from; the real one adds its size, and takes no time.
+    # A replay buffer of one rollout is enough to learn from; the full one takes more memory, added below, but no time.
     small = replace(config, collect=CollectConfig(replay_frames=config.interactions_per_iteration))
     state = new_state(env, small, 0)
     player = SamplingPolicy(state.policy.network)
@@ -93,7 +93,7 @@ def _paper() -> Iterator[Record]:
     yield from _shares(PAPER, f"one iteration, extrapolated from {REPETITIONS} repetitions of each piece", seconds)
     extra = (imagination[config.decoder][0] - imagination["sample"][0]) * config.imagine.updates
     yield Record(f"{PAPER}: what the decoder adds to sampling", round(100 * extra / sum(seconds.values()), 2), "%")
-    # An upper bound: what the largest step needs, and the state beside it, counted twice where it is part of both.
+    # An upper bound: what the largest step needs, plus the state, counted twice where it is part of both.
     replay_bytes = config.collect.replay_frames * int(np.prod(env.spec.frame_shape))
     held = sum(leaf.nbytes for leaf in jax.tree.leaves((state.policy, state.world_model)) if hasattr(leaf, "nbytes"))
     peak = max(update_bytes, learning_bytes, *(size for _, size in imagination.values()))
@@ -137,8 +137,8 @@ def _imagine(env: Environment, config: PatchConfig, state: PatchState) -> tuple[
     kept = [jax.tree.map(jnp.copy, state.policy)]
     compiled = work._improved_in_imagination.lower(kept[0], world, state.memory, state.key, 1, config).compile()
 
-    def imagined():
+    def update():
         kept[0], metrics = compiled(kept[0], world, state.memory, state.key)
         return metrics
 
-    return _time(imagined), bytes_needed(compiled)
+    return _time(update), bytes_needed(compiled)

@@ -1,4 +1,4 @@
-"""What a training step of the world model costs, beside the plain way to write it."""
+"""What a training step of the world model costs, compared with the plain way to write it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -51,9 +51,9 @@ SIZES = (
     Size("MinAtar", (5, 5), 6, 57, 64, SEQUENCES, Target(">=", 8.0)),
     Size("Craftax-classic", (9, 9), 17, 500, 512, 2, Target(">=", 4.0)),
 )
-# Looked at for its memory only: an update takes long.
+# Compiled for its memory only: running an update takes long.
 LARGEST = Size("Craftax", (13, 11), 43, 4096, 4096)
-MATRIX = 2048  # rows and columns of the product that tells the machine's peak
+MATRIX = 2048  # rows and columns of the product that measures the machine's peak
 
 
 def bench_world_model() -> Iterator[Record]:
@@ -68,12 +68,14 @@ def bench_world_model() -> Iterator[Record]:
         }
         seconds = interleave(contestants, wait=jax.block_until_ready)
         scaled = seconds["plain"] * (SEQUENCES / size.slice)
-        said = "" if size.slice == SEQUENCES else f", timed on {size.slice} of {SEQUENCES} sequences and scaled"
+        scaling = "" if size.slice == SEQUENCES else f", timed on {size.slice} of {SEQUENCES} sequences and scaled"
         yield time_record(f"{size.name}: world-model update", seconds["ours"])
-        yield time_record(f"{size.name}: plain world-model update{said}", scaled)
+        yield time_record(f"{size.name}: plain world-model update{scaling}", scaled)
         yield ratio_record(f"{size.name}: plain / ours, world-model update", scaled, seconds["ours"], size.target)
         yield rate_record(f"{size.name}: world-model update", update_operations(model, size.bucket), seconds["ours"])
-        yield rate_record(f"{MATRIX}×{MATRIX} matrix product beside it", 2 * MATRIX**3, seconds["matrix product"])
+        yield rate_record(
+            f"{MATRIX}×{MATRIX} matrix product in the same rounds", 2 * MATRIX**3, seconds["matrix product"]
+        )
         yield memory_record(f"{size.name}: world-model update, memory", bytes_of_ours)
     model = WorldModel(random.key(0), LARGEST.grid, LARGEST.actions)
     bytes_of_largest = bytes_needed(_compiled_update(new_world_model_state(model), LARGEST))
@@ -113,7 +115,7 @@ def _compiled_update(state: WorldModelState, size: Size):
 def _ours(model: WorldModel, size: Size) -> tuple[Callable, int]:
     """An update, and the bytes it needs."""
     experience, codes = _experience(size, SEQUENCES), jnp.int32(size.codes_in_use)
-    # The learner takes its state over, so each contestant keeps one of its own.
+    # The learner donates its state, so each contestant keeps one of its own.
     kept = [new_world_model_state(jax.tree.map(jnp.copy, model))]
     compiled = _compiled_update(kept[0], size)
 

@@ -7,9 +7,9 @@ from itc.extras import MissingExtra
 
 
 def main() -> None:
-    """Run the command of `sys.argv`. Mistakes end it with a sentence."""
+    """Run the command of `sys.argv`. A mistake ends it with one sentence."""
     for stream in (sys.stdout, sys.stderr):
-        # Pipes and old locales may know only ASCII; a test's own stream may not be a real one.
+        # Pipes and old locales may accept only ASCII; a test's stream may have no `reconfigure`.
         getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
     try:
         _run()
@@ -19,10 +19,10 @@ def main() -> None:
     except KeyboardInterrupt:
         print("\nitc: stopped", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:  # whoever read this has read enough
+    except BrokenPipeError:  # the reader closed the pipe, as `head` does
         discard_output()
     except OSError as problem:
-        discard_output()  # it may be the output that cannot be written: a full disk, say
+        discard_output()  # the output itself may be what cannot be written, as on a full disk
         sys.exit(f"itc: {problem}")
 
 
@@ -30,7 +30,7 @@ def _run() -> None:
     from itc.extras import require
 
     require("tyro", "rich", extra="train", purpose="the command line")
-    if sys.argv[1:2] == ["train"]:  # its options depend on the preset, so it reads them itself
+    if sys.argv[1:2] == ["train"]:  # its options depend on the preset, so it parses them itself
         from itc.cli.train import train
 
         return train(sys.argv[2:])
@@ -40,5 +40,5 @@ def _run() -> None:
 
 
 def discard_output() -> None:
-    """Let what is still to be printed vanish: flushing it when Python ends would fail once more."""
+    """Discard what is still buffered: flushing it when Python exits would fail once more."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

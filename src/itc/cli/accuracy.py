@@ -1,4 +1,4 @@
-"""`itc accuracy RUN…`: how often the next frame is predicted right, by every decoder."""
+"""`itc accuracy RUN…`: how often each decoder predicts the next frame correctly."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,21 +16,21 @@ def accuracy(
     own: OwnEnvironments = (),
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> None:
-    """Predict single steps of new play with a run's world model, and decode the same predictions in every way.
+    """Predict single steps of held-out play with a run's world model, and decode the predictions with every decoder.
 
-    `exact`: every token is right. `plausible`: the frame might as well have come next, whatever the light and the newly
-    seen edges.
-    Read both beside the stay rate of `itc hallucinate`: a frozen world is easy to get right.
+    `exact`: every token is correct. `plausible`: the frame is a possible next frame; brightness and newly visible edges
+    do not count.
+    Compare both with the stay rate of `itc hallucinate`: a model in which nothing moves scores well here.
 
     Args:
         runs: Folders of training runs.
-        transitions: How many steps to predict, on worlds no run has seen.
-        decoders: Which to compare; by default all presets but the Sinkhorn ones, and the run's own settings.
-        json_file: Also write the numbers to this file; they always go to RUN/measures/accuracy.json.
+        transitions: Number of steps to predict, in environments with held-out seeds.
+        decoders: Decoders to compare. If not given: all presets except the Sinkhorn ones, and the run's own decoder.
+        json_file: Also write the numbers to this file. They are always written to RUN/measures/accuracy.json.
     """
     from itc.evaluate.truth import measure_accuracy
 
-    # Every step needs a full context before it, and episodes may be short: play twice as much.
+    # Each step needs a full context before it, and episodes may be short: play twice as many.
     measure_runs(
         "accuracy",
         "accuracy",

@@ -1,4 +1,4 @@
-"""`itc bench NAME`: how fast is it here, against what people would use otherwise?"""
+"""`itc bench NAME`: speed on this machine, compared with the usual alternatives."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -35,11 +35,12 @@ def _records(name: str) -> "Iterator[Record]":
 def bench(
     name: Annotated[Literal["decode", "world", "train", "atari"], tyro.conf.Positional], json: Path | None = None
 ) -> None:
-    """Measure speed, as ratios within one run, with the targets they should reach.
+    """Measure speed as ratios within one process, next to their targets.
 
     Args:
-        name: What to measure.
-        json: Also write the records to this file.
+        name: decode: decoders. world: world model, imagination, tokenizer and environments. train: phases of training.
+            atari: updates of the Atari agent.
+        json: Also write the numbers to this file.
     """
     from rich.table import Table
 
@@ -59,8 +60,8 @@ def bench(
             unit = "×" if record.unit == "ratio" else f" {record.unit}"
             verdict = {None: "", True: "yes", False: "NO"}[record.ok]
             table.add_row(record.name, f"{record.value:.4g}{unit}", interval, record.target or "", verdict)
-            if json is not None:  # as it goes, so that an interrupted run leaves what it measured
+            if json is not None:  # after each one, so that an interrupted run leaves what it measured
                 write_json(records, json)
     console.print(table)
-    promised = [record for record in records if record.ok is not None]
-    console.print(f"{sum(bool(record.ok) for record in promised)} of {len(promised)} targets reached")
+    with_target = [record for record in records if record.ok is not None]
+    console.print(f"{sum(bool(record.ok) for record in with_target)} of {len(with_target)} targets reached")

@@ -1,4 +1,4 @@
-"""Where commands print to: text as it is, on any terminal, pipe or file."""
+"""The console commands print to: plain text on any terminal, pipe or file."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ from itc.cli import discard_output
 
 
 class PlainConsole(Console):
-    """Rich without its markup language: names of runs may hold brackets.
+    """Rich without its markup language: names of runs may contain brackets.
 
-    Whoever reads may leave; then nothing more is shown, and the work goes on.
+    If the reader closes the pipe, nothing more is printed and the command continues.
     """
 
     def __init__(self, **changes: Any):

@@ -1,4 +1,4 @@
-"""`itc demo`: every decoder on a world whose truth is known, as a table and a picture."""
+"""`itc demo`: every decoder on random walkers, where the ground truth is known, as a table and a picture."""
 
 import time
 from pathlib import Path
@@ -12,7 +12,7 @@ from itc.evaluate.conservation import Conservation, conservation
 from itc.train.files import write_json
 from itc.types import Decoded
 
-# Beside the presets: other corners of the same formulation.
+# Next to the presets: other settings of the same formulation.
 DECODERS = {
     **PRESETS,
     "probability 0.1 / 0.9": DecodeConfig(distance_cost=0.1, wildcard_cost=0.9),
@@ -23,12 +23,12 @@ PICTURED = ("sample", "paper", "conserving")
 
 
 def demo(steps: int = 1000, seed: int = 0, picture: Path = Path("demo.png"), json: Path | None = None) -> None:
-    """Decode a world of random walkers from perfect predictions: who keeps the number right, who lets them move?
+    """Decode random walkers from perfect predictions: which decoders keep their number, and which let them move?
 
     Args:
-        steps: How many steps of the world to decode.
-        seed: Seed of the world and of the decoders' noise.
-        picture: Where to write the picture of one step.
+        steps: Number of steps to decode.
+        seed: Random seed of the walkers and of the decoders' noise.
+        picture: File for the picture of one step.
         json: Also write the numbers to this file.
     """
     from rich.progress import track
@@ -97,7 +97,7 @@ def _decode(transitions: Transitions, world: Walkers, config: DecodeConfig, seed
 def _draw(transitions: Transitions, decoded: dict[str, Decoded], world: Walkers, picture: Path) -> None:
     from itc.viewer.arrows import Panel, draw_arrows
 
-    step = _telling_step(transitions, decoded)
+    step = _illustrative_step(transitions, decoded)
     panels = [
         Panel("ground truth", transitions.next[step], None),
         *(Panel(name, decoded[name].tokens[step], decoded[name].source[step]) for name in PICTURED),
@@ -110,7 +110,7 @@ def _draw(transitions: Transitions, decoded: dict[str, Decoded], world: Walkers,
     draw_arrows(transitions.previous[step], panels, world.grid, WALKER, picture, caption)
 
 
-def _telling_step(transitions: Transitions, decoded: dict[str, Decoded]) -> int:
+def _illustrative_step(transitions: Transitions, decoded: dict[str, Decoded]) -> int:
     """The first step, if any, where sampling miscounts and the conserving decoder moves two walkers or more."""
     walkers = (transitions.previous == WALKER).sum(axis=1)
     miscounted = (decoded["sample"].tokens == WALKER).sum(axis=1) != walkers

@@ -1,4 +1,4 @@
-"""`itc envs`: which environments are there, and what do they look like?"""
+"""`itc envs`: the environments and their specifications."""
 
 from itertools import groupby
 
@@ -7,7 +7,7 @@ def envs(names: bool = False) -> None:
     """List all environments with their specifications.
 
     Args:
-        names: Also list rewards and the names of actions, entities and achievements.
+        names: Also list the range of rewards and the names of actions, entities and achievements.
     """
     from rich import box
     from rich.table import Table

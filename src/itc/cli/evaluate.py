@@ -1,4 +1,4 @@
-"""`itc evaluate RUN`: play what was learned."""
+"""`itc evaluate RUN`: play episodes with the trained policy."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,15 +19,15 @@ def evaluate(
     own: OwnEnvironments = (),
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> None:
-    """Play whole episodes with a run's policy in new worlds, and tell how it went, beside playing at random.
+    """Play whole episodes with a run's policy on held-out seeds, and report the return next to that of random play.
 
-    The numbers stay in the run's folder as evaluation.json, where `itc report` finds them.
+    The numbers are written to evaluation.json in the run's folder; `itc report` reads them there.
 
     Args:
         run: Folder of a training run.
-        episodes: How many; by default as many as the paper plays in this environment.
-        seed: Of the worlds; training uses others.
-        video: Write one episode as an animation, episode.gif, into the run's folder instead.
+        episodes: Number of episodes. If not given: as many as the paper plays in this environment.
+        seed: Random seed of the episodes; training uses other seeds.
+        video: Instead of measuring, write one episode as an animation to episode.gif in the run's folder.
         json_file: Also write the numbers to this file.
     """
     from itc.compilation import keep_compiled
@@ -42,7 +42,7 @@ def evaluate(
         keep_compiled()
         loaded = load(run)
         if video:
-            print(f"An episode: {_film(loaded, seed)}")
+            print(f"One episode: {_film(loaded, seed)}")
             return
         numbers = measure(loaded, loaded.config.evaluation_episodes if episodes is None else episodes, seed)
         for name, value in numbers.items():
@@ -53,7 +53,7 @@ def evaluate(
 
 
 def measure(run, episodes: int, seed: int) -> dict:
-    """Return with its interval, and what the environment has beside it."""
+    """Return with its interval, length, and score and success rates where the environment has achievements."""
     import jax.numpy as jnp
     from jax import random
 
@@ -72,7 +72,7 @@ def measure(run, episodes: int, seed: int) -> dict:
         "interactions": run.interactions,
         "episodes": episodes,
         "return": round(float(played.returns.mean()), 4),
-        # One episode does not tell how far they lie apart.
+        # One episode has no spread.
         **({"return_interval": [round(end, 4) for end in mean_interval(played.returns)]} if episodes > 1 else {}),
         "random_return": round(float(at_random.returns.mean()), 4),
         "length": round(float(played.lengths.mean()), 2),

@@ -1,4 +1,4 @@
-"""`itc fsck RUN`: is everything in a run folder what was written?"""
+"""`itc fsck RUN`: check a run folder for damaged files."""
 
 import sys
 from pathlib import Path
@@ -10,11 +10,11 @@ from itc.cli.running import OwnEnvironments, reading
 
 
 def fsck(run: Annotated[Path, tyro.conf.Positional], repair: bool = False, own: OwnEnvironments = ()) -> None:
-    """Verify config, metrics, measurements and every checkpoint of a run; exits with 1 if something is wrong.
+    """Verify config, metrics, measurements and every checkpoint of a run; the exit code is 1 if something is wrong.
 
     Args:
         run: Folder of a training run.
-        repair: Set damaged checkpoints and unreadable lines of metrics aside, and remove unfinished checkpoints.
+        repair: Move damaged checkpoints and unreadable lines of metrics aside, and delete unfinished checkpoints.
     """
     from contextlib import nullcontext
 
@@ -26,15 +26,15 @@ def fsck(run: Annotated[Path, tyro.conf.Positional], repair: bool = False, own: 
         if not run.is_dir():
             raise ValueError(f"{run} is not a folder")
         with locked(run) if repair else nullcontext():
-            for what, problem, note, mend in list(check_run(run)):
+            for what, problem, note, fix in list(check_run(run)):
                 if not problem:
                     print(f"good   {what}{f': {note}' if note else ''}")
-                elif repair and mend is not None:
-                    print(f"FIXED  {what}: {problem}; {mend()}")
+                elif repair and fix is not None:
+                    print(f"FIXED  {what}: {problem}; {fix()}")
                 else:
                     wrong += 1
                     print(f"WRONG  {what}: {problem}")
     if wrong:
-        hint = "" if repair else "; --repair sets aside what can be set aside"
+        hint = "" if repair else "; --repair fixes what can be fixed"
         sys.exit(f"itc fsck: {wrong} {'things are' if wrong > 1 else 'thing is'} wrong in {run}{hint}")
-    print("All of it is good.")
+    print("Everything is good.")

@@ -1,4 +1,4 @@
-"""`itc hallucinate RUN…`: what is duplicated, lost or changed in imagination."""
+"""`itc hallucinate RUN…`: creatures that are duplicated, lost or changed in imagined rollouts."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,18 +19,18 @@ def hallucinate(
     own: OwnEnvironments = (),
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> None:
-    """Imagined rollout on from frames of new play under the recorded actions, and follow the creatures through the imagined rollout.
+    """Start imagined rollouts from held-out play, follow its recorded actions, and count what happens to creatures.
 
-    Duplication, disappearance and transmutation are per creature and step; what the simulator itself does stands beside
-    them, as creatures do spawn and die there. So do the stay rate and how often tiles change: too few changes are as
-    wrong as too many.
+    Duplication, disappearance and transmutation are per creature and step. The simulator's own rates are printed next
+    to them, as creatures also spawn and die there. So are the stay rate and the rate at which tiles change: too few
+    changes are as wrong as too many.
 
     Args:
         runs: Folders of training runs.
-        horizon: Steps to imagined rollout; 20 by default, or what the model's context holds if that is less.
-        windows: Pieces of play to imagined rollout from, at most.
-        decoders: Which to compare; by default all presets but the Sinkhorn ones, and the run's own settings.
-        json_file: Also write the numbers to this file; they always go to RUN/measures/hallucination.json.
+        horizon: Steps of each imagined rollout. If not given: 20, or the model's context length if that is shorter.
+        windows: Maximum number of imagined rollouts per decoder.
+        decoders: Decoders to compare. If not given: all presets except the Sinkhorn ones, and the run's own decoder.
+        json_file: Also write the numbers to this file. They are always written to RUN/measures/hallucination.json.
     """
     from itc.evaluate.truth import measure_hallucination
 

@@ -1,4 +1,4 @@
-"""`itc inspect RUN`: what a run is, and where it stands."""
+"""`itc inspect RUN`: what a run is and how far it got."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from itc.cli.running import OwnEnvironments, reading
 
 
 def inspect(run: Annotated[Path, tyro.conf.Positional], own: OwnEnvironments = ()) -> None:
-    """Print preset, iteration, interactions, device, versions and a digest of the whole training state.
+    """Print preset, iteration, interactions, device, versions and a digest of the training state.
 
     Args:
         run: Folder of a training run.
@@ -20,7 +20,7 @@ def inspect(run: Annotated[Path, tyro.conf.Positional], own: OwnEnvironments = (
 
     with reading("inspect", own):
         loaded = load(run)
-        versions = RunFolder(run).read_versions() or {"versions": f"not known, {VERSIONS} is not there"}
+        versions = RunFolder(run).read_versions() or {"versions": f"not known, {VERSIONS} is missing"}
     iteration, part = int(loaded.state.iteration), int(loaded.state.part)
     inside = f", and {part} parts of the next" if part else ""
     print(f"preset: {loaded.preset}")

@@ -1,4 +1,4 @@
-"""What the measuring commands have in common: load, play, measure, show, write."""
+"""What the measuring commands share: load, play, measure, print, write."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -25,7 +25,7 @@ def measure_runs(
     measure: "Callable[[Trial, dict[str, DecodeConfig]], Iterable[Measure]]",
     own: tuple[str, ...],
 ) -> None:
-    """Measure each run, print a table, leave the numbers in its folder as `what`; `counts` must all be at least 1."""
+    """Measure each run, print a table, write the numbers to its folder as `what`; all `counts` must be at least 1."""
     from itc.cli.console import PlainConsole
     from itc.compilation import keep_compiled
     from itc.evaluate.records import MEASURES, write_measures
@@ -45,7 +45,7 @@ def measure_runs(
         keep_compiled()
         for path in runs:
             run = load(path)
-            with console.status(f"{path}: playing in new worlds …"):
+            with console.status(f"{path}: playing on held-out seeds …"):
                 trial = prepare(run, steps)
             console.print(f"{path} on {run.env.spec.name}: {trial.reading}", soft_wrap=True)
             to_measure = chosen if decoders else with_own(chosen, run.config)
@@ -54,12 +54,12 @@ def measure_runs(
             write_measures(found, path / MEASURES / f"{what}.json")
             print("\n".join(table(found)))
             everything += [{"run": str(path)} | asdict(one) for one in found]
-            if json_file is not None:  # after each run, so that nothing is lost if the next one fails
+            if json_file is not None:  # after each run, in case the next one fails
                 write_json(json_file, everything)
 
 
 def with_own(chosen: "dict[str, DecodeConfig]", config: "TrainConfig") -> "dict[str, DecodeConfig]":
-    """And the decoder that a run learned to act with, unless it is among them, or would take hours."""
+    """Add the decoder a run was trained with, unless it is among the chosen ones or would take hours."""
     own = config.decode_config
     if own in chosen.values() or own.solver == "sinkhorn" or config.imagination_after is None:
         return chosen
@@ -67,8 +67,8 @@ def with_own(chosen: "dict[str, DecodeConfig]", config: "TrainConfig") -> "dict[
 
 
 def table(measures: "list[Measure]") -> list[str]:
-    """A line for each decoder, a column for each measure; single steps, kinds of play and differences between decoders
-    are left to the file."""
+    """A row for each decoder, a column for each measure; single steps, subsets of play and differences between decoders
+    are only in the file."""
     from itc.evaluate.accuracy import MINUS
     from itc.evaluate.hallucination import STEP
     from itc.markdown import markdown

@@ -1,4 +1,4 @@
-"""`itc presets`: what can be trained."""
+"""`itc presets`: list the training presets."""
 
 import sys
 from typing import Annotated
@@ -7,10 +7,10 @@ import tyro
 
 
 def presets(of: Annotated[str, tyro.conf.Positional] = "") -> None:
-    """List the training presets, with what they need and what the paper reports for them.
+    """List the training presets, the hardware they need and the numbers the paper reports for them.
 
     Args:
-        of: Only those whose names begin like this; all by default, Atari's 26 games in one.
+        of: List only presets whose name begins with this. If not given: all, with Atari's 26 games in one row.
     """
     from rich.table import Table
 
@@ -34,8 +34,8 @@ def presets(of: Annotated[str, tyro.conf.Positional] = "") -> None:
         elif not name.startswith(of):
             continue
         table.add_row(shown, preset.config.decoder, preset.about, preset.hardware, published)
-    console = PlainConsole(width=None if sys.stdout.isatty() else 160)  # whole names where nobody can widen a window
+    console = PlainConsole(width=None if sys.stdout.isatty() else 160)  # full names in pipes and files
     console.print(table)
     if not of:
         console.print(f"GAME is one of {', '.join(GAMES)}.", soft_wrap=True)
-    console.print("`itc train PRESET` runs one; `itc train PRESET --help` lists everything that can be changed.")
+    console.print("`itc train PRESET` runs one; `itc train PRESET --help` lists all settings.")

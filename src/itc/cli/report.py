@@ -13,13 +13,13 @@ def report(
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html"),
     own: OwnEnvironments = (),
 ) -> None:
-    """Write a page about one or more runs that needs no network: curves, evaluation, imagined rollouts and how true they are.
+    """Write an offline page about one or more runs: curves, evaluation, imagined rollouts and their accuracy.
 
-    Runs that differ only in their seed are shown as one. What is not measured yet is named with the command for it.
+    Runs that differ only in their seed form one group. Missing measurements are listed with their commands.
 
     Args:
         runs: Folders of training runs.
-        out: The page to write.
+        out: File to write the page to.
     """
     from itc.cli.console import PlainConsole
     from itc.compilation import keep_compiled

@@ -1,4 +1,4 @@
-"""`itc reproduce TABLE`: how a table or figure of the paper is made again, and a smaller version of it."""
+"""`itc reproduce NAME`: the commands behind a table or figure of the paper, and a smaller version of it."""
 
 import shlex
 import sys
@@ -14,7 +14,7 @@ from itc.cli.running import OwnEnvironments, reading
 if TYPE_CHECKING:
     from itc.evaluate.reproduce.recipe import Recipe
 
-FIGURES_OF_COMMANDS = ("figure-correspondence",)  # drawn by a step
+FIGURES_OF_COMMANDS = ("figure-correspondence",)  # drawn by one of the recipe's commands
 
 
 def reproduce(
@@ -25,14 +25,14 @@ def reproduce(
     runs: tuple[Path, ...] = (),
     own: OwnEnvironments = (),
 ) -> None:
-    """Print the commands, seeds and needs of a table or figure of the paper, or run a smaller version of it.
+    """Print the commands, seeds and hardware for a table or figure of the paper, or run a smaller version of it.
 
     Args:
-        what: A table or figure; without one, all are listed.
-        here: Run it at a reduced size on this machine. Rerunning the command resumes.
-        out: Where runs, numbers and pictures of --here go, and pictures of --runs.
-        seeds: How many of each agent --here trains; the table's own choice by default.
-        runs: Put the numbers of these run folders beside the paper's, or draw the figure of them.
+        what: Name of a table or figure. If not given: list all of them.
+        here: Run a smaller version on this machine. Rerunning the command resumes.
+        out: Folder for the runs, numbers and pictures of --here, and for the pictures of --runs.
+        seeds: Number of seeds per agent with --here. If not given: set by each table.
+        runs: Print the numbers of these run folders next to the paper's, or draw the figure from them.
     """
     from itc.evaluate.reproduce import RECIPES
 
@@ -54,11 +54,11 @@ def reproduce(
         elif here:
             _run(what, recipe, out, recipe.seeds_here if seeds is None else seeds)
         else:
-            _tell(what, recipe)
+            _print_recipe(what, recipe)
 
 
-def _tell(what: str, recipe: "Recipe") -> None:
-    """Everything one needs to know to make it oneself."""
+def _print_recipe(what: str, recipe: "Recipe") -> None:
+    """Everything needed to reproduce it at the paper's size."""
     from itc.evaluate.reproduce.commands import run_folders
 
     print(f"{what} · {recipe.about}\n")
@@ -67,7 +67,7 @@ def _tell(what: str, recipe: "Recipe") -> None:
         print(f"At the paper's size: {recipe.seeds} {plural} of each agent, {len(run_folders(recipe.full))} runs.")
     print(f"Needs {recipe.needs}.\n")
     for before, step in zip((None, *recipe.full), recipe.full, strict=False):
-        if before is None or step.about != before.about:  # many steps may be for the same
+        if before is None or step.about != before.about:  # several steps may share a heading
             print(f"# {step.about}")
         print(f"itc {as_typed(step.words)}")
     for note in recipe.notes:
@@ -78,7 +78,7 @@ def _tell(what: str, recipe: "Recipe") -> None:
 
 
 def as_typed(words: Sequence[str]) -> str:
-    """A command as one types it, with stars left to the shell."""
+    """A command as typed into a shell, with stars left for it to expand."""
     return " ".join(word if "*" in word else shlex.quote(word) for word in words)
 
 
@@ -86,7 +86,7 @@ def _print_published(recipe: "Recipe") -> None:
     from itc.published import as_markdown, rows
 
     for table in recipe.published:
-        searched = "What the paper tried, 1 where it stayed with it:"
+        searched = "Values the paper tried, 1 where it chose the value:"
         print(
             "",
             searched if table == "search" else "The paper's numbers, not measured here, at its own size:",
@@ -101,13 +101,13 @@ def _print_reductions(recipe: "Recipe", seeds: int) -> None:
 
     found = reductions(recipe, seeds)
     if found:
-        print("Reduced there (in brackets the paper's):")
+        print("Reduced there (the paper's value in brackets):")
     for sentence in found:
         print(fill(f"- {sentence}", 120, subsequent_indent="  ", break_on_hyphens=False), flush=True)
 
 
 def _run(what: str, recipe: "Recipe", out: Path, seeds: int) -> None:
-    """The smaller version, and what came of it."""
+    """Run the smaller version and show its results."""
     from itc.cli.sweep_training import ITC
     from itc.evaluate.reproduce.commands import run_folders
     from itc.evaluate.reproduce.run import run_in_order
@@ -123,12 +123,12 @@ def _run(what: str, recipe: "Recipe", out: Path, seeds: int) -> None:
     except KeyboardInterrupt:
         sys.exit("itc reproduce: stopped; rerunning the command resumes")
     if failed is not None:
-        sys.exit(f"itc reproduce: `itc {as_typed(failed.words)}` failed; the same command tries it again")
+        sys.exit(f"itc reproduce: `itc {as_typed(failed.words)}` failed; rerunning the command tries it again")
     _show(what, recipe, run_folders(steps), out)
 
 
 def _show(what: str, recipe: "Recipe", runs: Sequence[Path], out: Path) -> None:
-    """The numbers of runs beside the paper's, or the picture."""
+    """The numbers of runs next to the paper's, or the picture."""
     if recipe.measure is not None:
         _print_measured(what, recipe.measure, runs)
     if what in FIGURES_OF_COMMANDS:

@@ -1,4 +1,4 @@
-"""What commands that look at runs have in common: whose code they may import, and sentences instead of tracebacks."""
+"""What commands that read runs share: which code they may import, and error messages instead of tracebacks."""
 
 import sys
 from collections.abc import Generator
@@ -12,20 +12,20 @@ OwnEnvironments = Annotated[
     tyro.conf.arg(
         name="env",
         metavar="MODULE:FUNCTION",
-        help="Environments of your own that the runs were made with. They are imported, so they must be given here: "
-        "what a run folder names is never executed.",
+        help="Your own environments that the runs were trained on. They must be named here, as importing them executes "
+        "code: code named only in a run folder is never executed.",
     ),
 ]
 
 
 @contextmanager
 def sentences(command: str, *also: type[Exception]) -> Generator[None]:
-    """Inside, what can go wrong with files and runs ends the command in a sentence, and so do these errors."""
+    """Errors of files and runs inside end the command with a sentence, and so do the errors given here."""
     from itc.train.errors import TrainError
 
     try:
         yield
-    except BrokenPipeError:  # nobody reads what is printed: no mistake
+    except BrokenPipeError:  # the reader closed the pipe: not an error
         raise
     except (TrainError, OSError, *also) as problem:
         sys.exit(f"itc {command}: {problem}")
@@ -33,7 +33,7 @@ def sentences(command: str, *also: type[Exception]) -> Generator[None]:
 
 @contextmanager
 def reading(command: str, own: tuple[str, ...] = ()) -> Generator[None]:
-    """The same for wrong values, and environments of the user's own may be imported inside."""
+    """The same for wrong values; the user's own environments may be imported inside."""
     from itc.envs.registry import allow
 
     with sentences(command, ValueError):

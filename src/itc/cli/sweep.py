@@ -1,4 +1,4 @@
-"""`itc sweep`: compare settings, those of a decoder on one trained model or those of whole training runs."""
+"""`itc sweep`: compare settings of a decoder on one trained model, or settings of training."""
 
 import sys
 from pathlib import Path
@@ -24,22 +24,23 @@ def sweep(
     """Try every combination of settings.
 
     `itc sweep RUN --grid distance_cost=0,0.1 wildcard_cost=1,4 affinity=probability,log` decodes the predictions of one
-    trained model in every way, seconds each, and draws maps of what comes out.
+    trained model with every combination, in seconds each, and draws heat maps.
 
     `itc sweep PRESET --train --grid decoder=sample,paper seed=0,1` trains a run for each combination and evaluates it.
-    Rerunning the command resumes; runs that are done are not done again.
+    Rerunning the command resumes; finished runs are not repeated.
 
     Args:
-        what: Folder of a run, or with --train a preset; `itc presets` lists them.
-        grid: What to vary, as NAME=VALUE,VALUE; names may be spelled with _ or -. For a run, settings of the decoder.
-            With --train, anything `itc train` takes, seed among it; a value of several words is quoted, as in
-            "policy.encoder.channels=16 32,32 64", and a switch is on or off, as in world-model.absolute=on,off.
+        what: Folder of a training run; with --train, a preset (`itc presets` lists them).
+        grid: Settings to vary, as NAME=VALUE,VALUE; names may use _ or -. For a run, settings of the decoder. With
+            --train, any option of `itc train`, including seed; quote values of several words, as in
+            "policy.encoder.channels=16 32,32 64"; switches are on or off, as in world-model.absolute=on,off.
         train: Train a run for each combination.
-        out: With --train, folder of all runs, runs/sweep-PRESET by default; else the picture, RUN/measures/sweep.png.
-        jobs: How many runs go on side by side, each with its share of the processor's cores.
-        episodes: How many each evaluation plays; by default as many as the paper plays in that environment.
-        decoder: What the grid does not vary is as in this decoder.
-        transitions: How many single steps are predicted and decoded.
+        out: With --train, folder for all runs (runs/sweep-PRESET if not given). Without, file for the heat maps
+            (RUN/measures/sweep.png if not given).
+        jobs: With --train, number of runs in parallel; they share the processor's cores.
+        episodes: With --train, episodes per evaluation. If not given: as many as the paper plays in that environment.
+        decoder: Decoder preset for the settings that the grid does not vary; without --train.
+        transitions: Number of single steps to predict and decode; without --train.
         json_file: Also write all numbers to this file.
     """
     from itc.evaluate.grid import as_fields, points, read_grid
@@ -60,7 +61,7 @@ def sweep(
             from itc.cli.sweep_decoding import sweep_decoding
 
             if not Path(what).is_dir():
-                raise ValueError(f"{what} is no run folder; a preset takes --train")
+                raise ValueError(f"{what} is not a run folder; a preset needs --train")
             sweep_decoding(Path(what), [as_fields(point) for point in wanted], decoder, transitions, out, json_file)
     except KeyboardInterrupt:
-        sys.exit(f"itc sweep: stopped{'; the same command goes on' if train else ''}")
+        sys.exit(f"itc sweep: stopped{'; rerunning the command resumes' if train else ''}")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def sweep_decoding(
     path: Path, wanted: "list[Point]", base: str, transitions: int, picture: Path | None, json_file: Path | None
 ) -> None:
-    """Measure single steps at every point, print the table, draw the map."""
+    """Measure single steps at every point, print the table, draw the heat maps."""
     from itc.cli.console import PlainConsole
     from itc.cli.measuring import table
     from itc.compilation import keep_compiled
@@ -26,20 +26,20 @@ def sweep_decoding(
     decoders = {name_of(point): decoder_of(named_decoders((base,))[base], point) for point in wanted}
     keep_compiled()
     run = load(path)
-    with console.status(f"{path}: playing in new worlds …"):
+    with console.status(f"{path}: playing on held-out seeds …"):
         trial = prepare(run, 2 * transitions, TUNING)
-    with console.status(f"{path}: decoding in {len(decoders)} ways …"):
+    with console.status(f"{path}: decoding with {len(decoders)} settings …"):
         measures = list(measure_single_steps(trial, decoders, transitions))
     write_measures(measures, path / MEASURES / "sweep.json")
     print("\n".join(table(measures)))
     drawn = draw_heat_maps(measures, dict(zip(decoders, wanted, strict=True)), picture or path / MEASURES / "sweep.png")
-    console.print(f"heat maps: {drawn}" if drawn else "No heat map: it takes two settings with several numbers each.")
+    console.print(f"heat maps: {drawn}" if drawn else "No heat maps: they need two settings with several numbers each.")
     if json_file is not None:
         write_measures(measures, json_file)
 
 
 def decoder_of(base: "DecodeConfig", point: "Point") -> "DecodeConfig":
-    """The base with the settings of a point, each read as what the field holds."""
+    """The base with the settings of a point, each parsed as the type of its field."""
     kinds = {field.name: type(getattr(base, field.name)) for field in fields(base)}
     values = {}
     for name, word in point.items():

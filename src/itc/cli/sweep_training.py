@@ -20,7 +20,7 @@ class Planned(NamedTuple):
 
     point: Point
     words: list[str]  # after `itc train`
-    asked: Asked  # what they ask for
+    asked: Asked  # the run they describe
 
 
 def sweep_training(
@@ -41,7 +41,7 @@ def sweep_training(
 
 
 def plan(preset: str, wanted: list[Point], folder: Path) -> list[Planned]:
-    """All runs as `itc train` would set them up; what cannot be asked for stops everything before it begins."""
+    """All runs as `itc train` would set them up; a mistake in any of them stops the sweep before it starts."""
     planned = []
     for point in wanted:
         options = [word for name, value in point.items() for word in option(name, value)]
@@ -53,14 +53,14 @@ def plan(preset: str, wanted: list[Point], folder: Path) -> list[Planned]:
 
 
 def check_same(asked: Asked) -> None:
-    """Stop if the folder holds another run: its numbers would be told as those of this one."""
+    """Stop if the folder holds another run: its numbers would be reported as those of this one."""
     run, config, preset, seed = asked
     if not checkpoint.names(run.checkpoints) and not (run.path / EVALUATION).is_file():
-        return  # nothing that counts
+        return  # nothing that could be mistaken for a result
     differences = run.differences(config, seed, preset)
     name = config.extendable
     there, here = getattr(run.read_config()[0], name, 0), getattr(config, name)
-    if there > here:  # going on is fine, but there is no way back
+    if there > here:  # a run can be extended, but not shortened
         differences.append(f"{name} is {there} there and {here} here")
     if differences:
         raise RunError(
@@ -70,7 +70,7 @@ def check_same(asked: Asked) -> None:
 
 
 def _train_all(planned: list[Planned], folder: Path, jobs: int, episodes: int | None) -> None:
-    """Train and evaluate what is not done yet."""
+    """Train and evaluate the runs that are not done yet."""
     todo = [
         Job(name_of(one.point), _commands(one, episodes), one.asked.run.path / "sweep.log")
         for one in planned
@@ -79,15 +79,15 @@ def _train_all(planned: list[Planned], folder: Path, jobs: int, episodes: int | 
     done = len(planned) - len(todo)
     print(f"{len(planned)} runs in {folder}, {done} of them done; {jobs} at a time", flush=True)
 
-    def tell(finished: Finished) -> None:
+    def print_finished(finished: Finished) -> None:
         nonlocal done
         done += finished.ok
-        how = "done" if finished.ok else f"failed; {finished.job.log} says why"
+        how = "done" if finished.ok else f"failed; see {finished.job.log}"
         print(f"{done}/{len(planned)}  {finished.job.name}: {how}, {finished.seconds / 60:.1f} min", flush=True)
 
-    failed = run_side_by_side(todo, jobs, tell)
+    failed = run_side_by_side(todo, jobs, print_finished)
     if failed:
-        sys.exit(f"itc sweep: {len(failed)} of {len(planned)} runs failed; the same command tries them again")
+        sys.exit(f"itc sweep: {len(failed)} of {len(planned)} runs failed; rerunning the command tries them again")
 
 
 def _commands(one: Planned, episodes: int | None) -> list[list[str]]:
@@ -97,12 +97,12 @@ def _commands(one: Planned, episodes: int | None) -> list[list[str]]:
 
 
 def option(name: str, value: str) -> tuple[str, ...]:
-    """A setting as `itc train` takes it: a switch has no value, but a name for on and one for off."""
+    """A setting as an option of `itc train`: a switch has no value, but one name for on and one for off."""
     if value == "on":
         return (f"--{name}",)
     if value == "off":
-        room, dot, switch = name.rpartition(".")
-        return (f"--{room}{dot}no-{switch}",)
+        group, dot, switch = name.rpartition(".")
+        return (f"--{group}{dot}no-{switch}",)
     return (f"--{name}", *value.split())
 
 
@@ -112,7 +112,7 @@ def episodes_of(asked: Asked, episodes: int | None) -> int:
 
 
 def is_done(asked: Asked, episodes: int | None) -> bool:
-    """Trained to the end and evaluated after that: somebody may have had a look at it half-way."""
+    """Trained to the end and evaluated after that: an evaluation may be from half-way."""
     try:
         evaluation = asked.run.read_evaluation() or {}
     except RunError:
@@ -122,7 +122,7 @@ def is_done(asked: Asked, episodes: int | None) -> bool:
 
 
 def table(records: list[dict[str, Any]]) -> list[str]:
-    """One line for each setting, over its seeds, in Markdown."""
+    """One row for each setting, over its seeds, in Markdown."""
     by_setting: dict[str, list[dict[str, Any]]] = {}
     for record in records:
         others = ", ".join(f"{name} {value}" for name, value in record["settings"].items() if name != "seed")

@@ -1,4 +1,4 @@
-"""`itc train PRESET`: the whole agent, resumable at any time."""
+"""`itc train PRESET`: train the whole agent; resumable at any time."""
 
 import os
 import signal
@@ -31,24 +31,24 @@ from itc.train.run_folder import RunFolder, versions
 from itc.train.state import check_memory, layout_of
 from itc.viewer.run_pictures import draw_curve, draw_imagination
 
-PATIENCE = 8.0  # seconds that a piece of work may take to end after a signal
+PATIENCE = 8.0  # seconds that the current piece of work may take to finish after a signal
 
 AnyConfig = TypeVar("AnyConfig", bound=TrainConfig)
 
 
 @dataclass(frozen=True)
 class TrainArguments(Settings, Generic[AnyConfig]):
-    """Train an agent. Rerunning the command resumes, with a larger number of iterations too."""
+    """Train an agent. Rerunning the command resumes; more iterations than before extend the run."""
 
-    preset: tyro.conf.Positional[str] = ""  # one of `itc presets`
-    run: Path | None = None  # folder of the run; runs/PRESET-SEED by default
-    resume: Path | None = None  # go on with this run, as it was set up
-    from_scratch: bool = False  # start over; what the folder holds is kept in a folder inside
+    preset: tyro.conf.Positional[str] = ""  # name of a preset; `itc presets` lists them
+    run: Path | None = None  # folder of the run (runs/PRESET-SEED if not given)
+    resume: Path | None = None  # resume the run in this folder with its saved settings
+    from_scratch: bool = False  # start over; the folder's present content moves to a subfolder
     seed: CountOrZero = 0  # random seed
-    iterations: Count | None = None  # how many in all; instead of --interactions
-    minutes: Positive | None = None  # stop and save after this long
-    save_every: Count = 10  # iterations between checkpoints; ten minutes at most
-    log: tuple[Literal["wandb", "trackio"], ...] = ()  # beside metrics.jsonl and TensorBoard
+    iterations: Count | None = None  # total number of iterations; replaces --interactions
+    minutes: Positive | None = None  # stop and save after this many minutes
+    save_every: Count = 10  # iterations between checkpoints; also saved every ten minutes
+    log: tuple[Literal["wandb", "trackio"], ...] = ()  # services to log to, next to metrics.jsonl and TensorBoard
     config: Annotated[AnyConfig, tyro.conf.arg(name="")] = field(default_factory=cast(Any, PatchConfig))
 
 
@@ -62,17 +62,17 @@ class Asked(NamedTuple):
 
 
 def train(words: list[str]) -> None:
-    """What `itc train …` does with the words after it."""
+    """Run `itc train` with these command-line words."""
     with reading("train"):
         arguments = read_arguments(words)
     start(arguments)
 
 
 def read_arguments(words: list[str]) -> TrainArguments:
-    """What the words after `itc train` ask for; the preset, if there is one, is the first."""
+    """Parse the words after `itc train`; the preset, if there is one, comes first."""
     named = bool(words) and not words[0].startswith("-")
     config = find(words[0]).config if named else PatchConfig()
-    kind = cast(Any, TrainArguments)[type(config)]  # each agent has settings of its own
+    kind = cast(Any, TrainArguments)[type(config)]  # each agent has its own settings
     defaults = kind(preset=words[0] if named else "", config=config)
     chosen = tyro.cli(kind, args=words, default=defaults, prog="itc train")
     if chosen.preset != defaults.preset:
@@ -84,14 +84,14 @@ def read_arguments(words: list[str]) -> TrainArguments:
         changed = (replace(chosen.config, env=config.env), chosen.preset, chosen.seed, chosen.run)
         if changed != (PatchConfig(), "", 0, None):
             raise ValueError(
-                "--resume goes on as the run was set up; only --iterations, --minutes, --save-every, --log and "
-                "--from-scratch can be given with it, and --env for an environment of your own"
+                "--resume continues a run with its saved settings; only --iterations, --minutes, --save-every, --log, "
+                "--from-scratch and, for an environment of your own, --env can be given with it"
             )
     return chosen
 
 
-def start(arguments: TrainArguments, teacher: Path | None = None) -> Run:
-    """Set up, or pick up, a run, and train; a new one starts with the teacher's policy, if there is one."""
+def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
+    """Start or resume a run, and train; a new one may start with the policy of another run."""
     with reading("train"):
         asked = asked_for(arguments)
         run, config, _, seed = asked
@@ -104,18 +104,18 @@ def start(arguments: TrainArguments, teacher: Path | None = None) -> Run:
     keep_compiled()
     with sentences("train"), locked(run.path):
         if arguments.from_scratch and (earlier := run.start_over()):
-            print(f"starting over; what was there is in {earlier}")
+            print(f"starting over; the earlier content is in {earlier}")
         with _shown_warnings():
             state, notes = _begin_or_resume(asked, env)
-        if teacher is not None and not notes:
-            state = state._replace(policy=state.policy._replace(network=load(teacher).state.policy.network))
+        if policy_from is not None and not notes:
+            state = state._replace(policy=state.policy._replace(network=load(policy_from).state.policy.network))
         if not run.has_config() or not notes or _is_longer(run, config):
             run.write_config(config, asked.preset, seed)
         return _train(asked, env, arguments, state, notes)
 
 
 def asked_for(arguments: TrainArguments) -> Asked:
-    """As given, or as the run to resume was set up."""
+    """The run as given, or as saved in the folder to resume."""
     if arguments.resume is not None:
         run = RunFolder(arguments.resume)
         config, preset, seed = run.read_config()
@@ -131,11 +131,12 @@ def _begin_or_resume(asked: Asked, env: Environment) -> tuple[Any, dict[str, Any
     try:
         return loop.begin_or_resume(asked.run, env, asked.config, asked.seed)
     except checkpoint.CheckpointError as problem:
-        raise checkpoint.CheckpointError(f"{problem}. --from-scratch starts over and keeps what is there") from problem
+        hint = "--from-scratch starts over and keeps the earlier files"
+        raise checkpoint.CheckpointError(f"{problem}. {hint}") from problem
 
 
 def _is_longer(run: RunFolder, config: TrainConfig) -> bool:
-    """A run can be extended. Asked for fewer iterations, it stops earlier this time, and stays as long as it was."""
+    """A run can be extended. Fewer iterations stop it earlier this time and leave its saved length as it was."""
     return config.iterations > run.read_config()[0].iterations
 
 
@@ -149,7 +150,7 @@ def _train(asked: Asked, env: Environment, arguments: TrainArguments, state: Any
         def should_stop() -> bool:
             return stop.asked or (deadline is not None and time.monotonic() > deadline)
 
-        # In a thread of its own: Python hears signals only while the main thread is not inside compiled code.
+        # In its own thread: Python handles signals only while the main thread is not inside compiled code.
         with ThreadPoolExecutor(1) as worker:
             training = worker.submit(
                 loop.train, run, env, config, state, notes, watchers, loop.SaveEvery(arguments.save_every), should_stop
@@ -168,9 +169,9 @@ def _train(asked: Asked, env: Environment, arguments: TrainArguments, state: Any
 
 
 def _wait(training: Future, stop: "_Stop", view: Any) -> None:
-    """Until training ends; if it was asked to stop and cannot soon (compiling takes minutes), the process ends here.
+    """Wait until training ends; if it was asked to stop and cannot do so soon (compiling takes minutes), exit here.
 
-    The last checkpoint stays as it is, and a save under way is waited for.
+    The last checkpoint stays as it is, and a save in progress is finished first.
     """
     while not training.done():
         wait([training], timeout=0.2)
@@ -182,7 +183,7 @@ def _wait(training: Future, stop: "_Stop", view: Any) -> None:
 
 
 class _Stop(Quiet):
-    """Whether somebody wants training to stop, and whether it may."""
+    """Whether a stop was requested, and whether a save is in progress."""
 
     asked = False
     asked_at = 0.0
@@ -198,7 +199,7 @@ class _Stop(Quiet):
 
 @contextmanager
 def _stop_signals() -> Generator[_Stop]:
-    """Ctrl-C and SIGTERM ask to stop; a second Ctrl-C insists."""
+    """Ctrl-C and SIGTERM request a stop; a second Ctrl-C stops at once."""
     stop = _Stop()
 
     def ask(number, frame):
@@ -218,7 +219,7 @@ def _stop_signals() -> Generator[_Stop]:
 
 @contextmanager
 def _shown_warnings() -> Generator[None]:
-    """Warnings inside are shown as sentences, without where in the code they come from."""
+    """Warnings inside are printed as sentences, without their place in the code."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield

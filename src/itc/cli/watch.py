@@ -1,4 +1,4 @@
-"""What a training run shows while it goes on, and who else is told."""
+"""What a training run prints and logs while it runs."""
 
 import shlex
 import time
@@ -18,20 +18,28 @@ from itc.train.checkpoint import Saved
 from itc.train.config import TrainConfig
 from itc.train.run_folder import RunFolder, flat
 
+SHOWN = {  # metrics in the line of an iteration
+    "return": "return {:.2f}",
+    "score": "score {:.2f} %",
+    "world_model/token_loss": "token loss {:.3f}",
+    "imagination/reward": "imagined reward {:.3f}",
+    "codes": "{} codes",
+}
+
 
 @contextmanager
 def screen(
     config: TrainConfig, preset: str, run: RunFolder, versions: dict[str, str], begun: int, deadline: float | None
 ) -> Generator["Screen"]:
-    """A live view on a terminal, plain lines elsewhere; the deadline, if there is one, is of `time.monotonic`."""
+    """A live view on a terminal, plain lines elsewhere; the deadline, if any, is a time of `time.monotonic`."""
     console = PlainConsole()
-    told = " · ".join(f"{name} {version}" for name, version in versions.items() if name != "device")
-    console.print(f"{preset or 'run'} on {versions['device']} · {told}", soft_wrap=True)
-    where = "starting" if begun == 0 else f"going on after iteration {begun}"
+    listed = " · ".join(f"{name} {version}" for name, version in versions.items() if name != "device")
+    console.print(f"{preset or 'run'} on {versions['device']} · {listed}", soft_wrap=True)
+    where = "starting" if begun == 0 else f"resuming after iteration {begun}"
     many = f"{config.iterations} iterations" if deadline is None else f"{deadline - time.monotonic():.0f} s"
     console.print(
-        f"{where}: {many}, {config.interactions_per_iteration:,} interactions in each that plays the game, "
-        f"decoder {config.decoder}; everything goes to {run.path}",
+        f"{where}: {many}, {config.interactions_per_iteration:,} interactions per iteration with play, "
+        f"decoder {config.decoder}; output in {run.path}",
         soft_wrap=True,
     )
     columns = (
@@ -46,7 +54,7 @@ def screen(
 
 
 class Screen:
-    """Tells a person."""
+    """Prints progress for a person."""
 
     def __init__(
         self,
@@ -59,7 +67,7 @@ class Screen:
     ):
         self.console, self.config, self.run, self.progress = console, config, run, progress
         self.started, self.begun, self.deadline = time.monotonic(), begun, deadline
-        total = config.iterations if deadline is None else None  # None: nobody knows how many will fit
+        total = config.iterations if deadline is None else None  # None: unknown until the deadline
         self.whole = progress.add_task("compiling …", total=total, completed=begun, name="training")
         self.phase = progress.add_task("", total=1, name="iteration")
 
@@ -75,11 +83,7 @@ class Screen:
         if self.deadline is not None:
             left = min(left, self.deadline - time.monotonic())
         said = [f"{line['interactions']:,} interactions"]
-        for name, form in (("return", "return {:.2f}"), ("score", "score {:.2f} %"),
-                           ("world_model/token_loss", "token loss {:.3f}"), ("imagination/reward", "imagined reward {:.3f}"),
-                           ("codes", "{} codes")):  # fmt: skip
-            if name in line:
-                said.append(form.format(line[name]))
+        said += [form.format(line[name]) for name, form in SHOWN.items() if name in line]
         said += [f"{speed:,.0f}/s", f"{max(0, left) / 60:.1f} min left"]
         self.progress.update(self.whole, completed=line["iteration"], description=" · ".join(said[:4]))
         of = "" if self.deadline is not None else f"/{self.config.iterations}"
@@ -92,12 +96,12 @@ class Screen:
         self.console.print(f"saved {saved.path.name}: {saved.megabytes:,.0f} MB in {saved.seconds:.1f} s")
 
     def goodbye(self, saved: bool) -> None:
-        """How to go on after a stop; the piece of work under way was saved, or else what came before it."""
+        """Say how to resume after a stop; `saved` is whether the current piece of work was saved."""
         again = f"itc train --resume {shlex.quote(str(self.run.path))}"
         if self.config.env not in ENVIRONMENTS:
             again += f" --env {self.config.env}"
         kept = "Stopped and saved." if saved else f"Stopped at once. {self._last_checkpoint()}"
-        self.console.print(f"{kept} `{again}` goes on.", soft_wrap=True)
+        self.console.print(f"{kept} `{again}` resumes.", soft_wrap=True)
 
     def _last_checkpoint(self) -> str:
         found = checkpoint.names(self.run.checkpoints)
@@ -107,7 +111,7 @@ class Screen:
         pass
 
     def farewell(self, curve: Path | None, imagination: Path | None) -> None:
-        """Say where everything is."""
+        """Say where the results are."""
         shown = {
             "return curve": curve,
             "real and imagined frames": imagination,
@@ -120,7 +124,7 @@ class Screen:
 
 
 class Quiet:
-    """Takes no interest in anything."""
+    """Ignores all events; watchers override those they need."""
 
     def on_part(self, phase: str, done: int, of: int, metrics: dict[str, float]) -> None:
         pass
@@ -139,7 +143,7 @@ class Quiet:
 
 
 class TensorBoard(Quiet):
-    """Tells TensorBoard."""
+    """Logs to TensorBoard."""
 
     def __init__(self, run: RunFolder, begun: int):
         from tensorboardX import SummaryWriter
@@ -156,17 +160,17 @@ class TensorBoard(Quiet):
 
 
 class Tracker(Quiet):
-    """Tells Weights & Biases or trackio, which have the same interface."""
+    """Logs to Weights & Biases or trackio, which have the same interface."""
 
     def __init__(self, run: RunFolder, service: str):
         require(service, extra=service, purpose=f"--log {service}")
-        self.told = import_module(service).init(project="itc", name=run.path.name)
+        self.service_run = import_module(service).init(project="itc", name=run.path.name)
 
     def on_iteration(self, line: dict[str, Any]) -> None:
-        self.told.log(numbers(line), step=line["iteration"])
+        self.service_run.log(numbers(line), step=line["iteration"])
 
     def close(self) -> None:
-        self.told.finish()
+        self.service_run.finish()
 
 
 def numbers(line: dict[str, Any]) -> dict[str, int | float]:

@@ -1,4 +1,4 @@
-"""`itc world-model ENV`: learn a world model from somebody's play, and show what it imagined rollouts."""
+"""`itc world-model ENV`: train a world model without training a policy, and draw imagined rollouts."""
 
 import dataclasses
 import sys
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from itc.runs import Run
     from itc.train.config import TrainConfig
 
-MINUTES, MINUTES_ON_ATARI = 2.0, 8.5  # where a tokenizer learns first
+MINUTES, MINUTES_ON_ATARI = 2.0, 8.5  # Atari trains a tokenizer first
 
 
 def world_model(
@@ -26,18 +26,18 @@ def world_model(
     seed: int = 0,
     policy: Path | None = None,
 ) -> None:
-    """Learn a world model of an environment from random play, measure it on new worlds, and draw its imagined rollouts.
+    """Train a world model on random play, measure it on held-out seeds, and draw imagined rollouts.
 
     Rerunning the command resumes.
 
     Args:
-        env: An environment by name; `itc envs` lists them.
-        preset: "quick" learns in minutes on two cores, "paper" has the paper's sizes.
-        minutes: How long to learn, compilation included; 2 by default, on Atari 8.5.
-        iterations: Stop after so many, if that is sooner.
-        run: Folder for config, metrics, checkpoint and picture; runs/world-model-ENV by default.
+        env: Name of an environment; `itc envs` lists them.
+        preset: "quick" trains in minutes on two cores; "paper" has the paper's sizes.
+        minutes: Minutes of training, including compilation. If not given: 2; on Atari 8.5.
+        iterations: Stop after this many iterations, if that comes sooner.
+        run: Folder for config, metrics, checkpoints and picture. If not given: runs/world-model-ENV.
         seed: Random seed.
-        policy: A training run of the same environment whose policy plays instead of chance; not on Atari.
+        policy: Training run on the same environment whose policy plays instead of random actions; not on Atari.
     """
     from itc.cli.train import TrainArguments, start
     from itc.train.patch_agent.config import PatchConfig
@@ -53,27 +53,27 @@ def world_model(
         arguments = TrainArguments(
             preset=name, run=folder, seed=seed, iterations=iterations, minutes=minutes, config=config
         )
-    trained = start(arguments, teacher=policy)
-    # On Atari there are codes long before there is a world model.
+    trained = start(arguments, policy_from=policy)
+    # On Atari the tokenizer has codes long before the world model is trained.
     ready = trained.codes and (patches or "world_model/loss" in RunFolder(folder).read_metrics()[-1])
     if not ready:
-        sys.exit("itc world-model: stopped before the world model had learned anything; rerunning the command resumes")
+        sys.exit("itc world-model: stopped before the world model was trained; rerunning the command resumes")
     (_measure if patches else _measure_foresight)(trained)
 
 
 def _config(env: str, preset: str, policy: Path | None) -> "TrainConfig":
-    """What is left of training an agent when it does not learn to act: without a policy to play, at random."""
+    """Training an agent without training its policy; without a given policy, it plays at random."""
     from itc.envs.registry import make
     from itc.presets import PRESETS
     from itc.presets.creatures import QUICK
     from itc.train.patch_agent.config import PatchConfig
     from itc.train.vq_agent.config import VQConfig
 
-    make(env)  # says so if there is none
+    make(env)  # raises if there is no such environment
     at_paper_size = PRESETS[f"{env}/itc-paper"].config if f"{env}/itc-paper" in PRESETS else PatchConfig()
     if isinstance(at_paper_size, VQConfig):
         if policy is not None:
-            raise ValueError(f"a policy on {env} sees through its own tokenizer, and cannot play for another run")
+            raise ValueError(f"a policy on {env} depends on its own tokenizer and cannot play for another run")
         config = PRESETS[f"{env}/quick"].config if preset == "quick" else at_paper_size
         never = dataclasses.replace(config.evaluate, every=0)
         return dataclasses.replace(config, learn_policy=False, epochs=10**6, evaluate=never)
@@ -82,7 +82,7 @@ def _config(env: str, preset: str, policy: Path | None) -> "TrainConfig":
 
 
 def _player(env: str, policy: Path | None) -> "PolicyConfig":
-    """The network that plays: a given run's, or the smallest there is, as an untrained one plays at random anyway."""
+    """The network that plays: a given run's, or the smallest possible, as an untrained one plays at random anyway."""
     from itc.policies.conv_gru import PolicyConfig
     from itc.policies.encoders import EncoderConfig
     from itc.train.patch_agent.config import PatchConfig
@@ -97,7 +97,7 @@ def _player(env: str, policy: Path | None) -> "PolicyConfig":
 
 
 def _measure(run: "Run") -> None:
-    """One step ahead on worlds of another seed."""
+    """One-step accuracy on held-out seeds."""
     from jax import random
 
     from itc.evaluate.one_step import one_step_accuracy
@@ -106,14 +106,14 @@ def _measure(run: "Run") -> None:
 
     accuracy = one_step_accuracy(run.env, run.world_model, run.state.codebook, random.key(run.seed + HELD_OUT))
     write_json(run.path / "accuracy.json", accuracy._asdict())
-    said = f"On new worlds, one step ahead: {accuracy.tokens:.2%} of tokens, {accuracy.frames:.1%} of frames right"
+    said = f"One step ahead on held-out seeds: {accuracy.tokens:.2%} of tokens, {accuracy.frames:.1%} of frames correct"
     if accuracy.settled is not None:
         said += f"; {accuracy.settled:.2%} of the tokens that were certain"
     print(said)
 
 
 def _measure_foresight(run: "Run") -> None:
-    """What was learned, beside what is reached without learning, in games of another seed."""
+    """Errors and losses on held-out seeds, next to those of baselines that learn nothing."""
     from jax import random
 
     from itc.evaluate.foresight import beats, foresight

@@ -1,4 +1,4 @@
-"""The two public functions: `decode` for a world model's logits, `match` for gains of one's own."""
+"""The two public functions: `decode` for a world model's logits, `match` for your own gains."""
 
 import operator
 
@@ -23,17 +23,17 @@ def decode(
 ) -> Decoded:
     """Turn a world model's next-frame logits into tokens, each copied from the previous frame or generated.
 
-    Takes NumPy, JAX or PyTorch arrays and answers with the same, on the same device. Works on any leading shape, and
+    Takes NumPy, JAX or PyTorch arrays and returns the same kind, on the same device. Works on any leading shape, and
     in JAX under `jit`, `vmap` and `scan`. No gradient flows through. JAX compiles once per shape, batch size included:
     where sizes vary, pad them to a few.
 
     Args:
         logits: (…, n, k) scores of k codes for each of the n = h·w cells, row by row. A code at −inf is never
             generated; a copy of it is still possible where the model prefers nothing else by more than c_w.
-        previous: (…, n) tokens of the previous frame, of any integer dtype; the answer's tokens have the same.
+        previous: (…, n) tokens of the previous frame, of any integer dtype; the returned tokens have the same.
         grid: (h, w), rows and columns.
         config: what copying and generating cost and how the best frame is found; see `PRESETS`.
-        key: where noise is drawn from: a JAX key, a `torch.Generator` or a `numpy.random.Generator`.
+        key: the source of random noise: a JAX key, a `torch.Generator` or a `numpy.random.Generator`.
         gumbel: standard Gumbel noise of the shape of `logits`, finite, instead of a key.
         codes: number of codes in use; logits from there on count as −inf.
         copyable: (n,) or (h, w) booleans; elsewhere tokens are always generated.
@@ -100,7 +100,7 @@ def match(gains: AnyArray, edges: Edges, *, solver: str = "exact") -> Matching:
 
     Args:
         gains: (…, n, m) what each edge is worth, in the layout of `edges`; −inf forbids one. Any array library.
-        edges: `grid_edges((h, w), max_distance)`, `all_edges(n, s)` for a full matrix, or a table of one's own.
+        edges: `grid_edges((h, w), max_distance)`, `all_edges(n, s)` for a full matrix, or a table of your own.
         solver: "exact", or "auction" to stay inside the compiled program on any device.
     """
     library = library_of("gains", gains)

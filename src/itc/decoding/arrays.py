@@ -1,4 +1,4 @@
-"""What differs between NumPy, JAX and PyTorch arrays before decoding starts: dtypes, keys, and looking at values.
+"""What differs between NumPy, JAX and PyTorch arrays before decoding starts: dtypes, keys, and reading values.
 
 Libraries are imported only when an array of theirs arrives.
 """
@@ -42,7 +42,7 @@ class NumpyArrays:
         return isinstance(key, np.random.Generator)
 
     def visible(self, *arrays: AnyArray) -> bool:
-        """Whether the values can be looked at now."""
+        """Whether the values can be read now."""
         return all(array.size for array in arrays)
 
     def tops(self, logits: np.ndarray, codes: int | None) -> np.ndarray:
@@ -165,7 +165,7 @@ class TorchArrays:
         return isinstance(key, torch.Generator)
 
     def visible(self, *arrays: Any) -> bool:
-        # Looking at values on an accelerator would make every call wait for it.
+        # Reading values on an accelerator would make every call wait for it.
         return all(array.numel() and array.device.type == "cpu" for array in arrays)
 
     def tops(self, logits: Any, codes: int | None) -> Any:

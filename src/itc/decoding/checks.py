@@ -1,4 +1,4 @@
-"""Bad input is answered with a `ValueError` that names the argument, what was given and what is expected."""
+"""Bad input raises a `ValueError` that names the argument, what was given and what is expected."""
 
 import math
 import operator

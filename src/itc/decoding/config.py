@@ -27,8 +27,8 @@ class DecodeConfig:
     # then: it takes tokens out of the rim for nothing, so that things inside can vanish.
     rim: Literal["generated", "copied"] = "generated"
 
-    # Where chance comes in: a draw for each code in each cell; for each copy; for each code that could be copied into
-    # a cell, and one for generating there; or none.
+    # Random draws: one for each code in each cell; for each copy; for each code that could be copied into a cell, and
+    # one for generating there; or none.
     noise: Literal["cell", "edge", "token", "none"] = "cell"
     generate: Literal["sample", "argmax"] = "sample"
     temperature: float = 1.0
@@ -76,7 +76,7 @@ class DecodeConfig:
         return self.generate == "sample"
 
 
-# Gains are float32: beside a larger cost, differences between probabilities would drown.
+# Gains are float32: next to a larger cost, differences between probabilities would be rounded away.
 LARGEST_COST = 10_000
 LARGEST_INTEGER = 2**31 - 1
 # Smallest and largest value of each number. What must be greater than 0 stays where float32 can divide by it.
@@ -95,8 +95,8 @@ def _checked(name: str, kind: Any, value: Any) -> Any:
     """The value as a plain Python one, if it fits the field."""
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
-            records = ", ".join(repr(record) for record in get_args(kind))
-            raise ValueError(f"{name} must be one of {records}, got {value!r}")
+            choices = ", ".join(repr(choice) for choice in get_args(kind))
+            raise ValueError(f"{name} must be one of {choices}, got {value!r}")
         return value
     if kind is bool:
         if not isinstance(value, bool):
@@ -104,7 +104,7 @@ def _checked(name: str, kind: Any, value: Any) -> Any:
         return value
     if isinstance(value, bool) or not isinstance(value, Real if kind is float else Integral):
         raise ValueError(f"{name} must be a{' number' if kind is float else 'n integer'}, got {value!r}")
-    if value != value or abs(value) == math.inf:  # math.isfinite stumbles over integers beyond float64
+    if value != value or abs(value) == math.inf:  # math.isfinite fails on integers beyond float64
         raise ValueError(f"{name} must be finite, got {value!r}")
     lowest, highest = _LIMITS[name]
     if value < lowest:

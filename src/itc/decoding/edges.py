@@ -41,7 +41,7 @@ class Edges:
         ordered = np.sort(source, axis=1)
         if np.any((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)):
             raise ValueError("edges: a row names the same source twice")
-        # Tables are shared between calls and compiled into programs: nobody may write to them.
+        # Tables are shared between calls and compiled into programs: they are read-only.
         for name, table in (("source", source.astype(np.int32)), ("distance", distance.astype(np.float32))):
             table.setflags(write=False)
             object.__setattr__(self, name, table)

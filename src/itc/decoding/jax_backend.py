@@ -239,7 +239,7 @@ def gains(found: Scores, edges: Edges, config: DecodeConfig, allowed: Bool[Array
 
 
 def match(gains: Float32[Array, "n m"], edges: Edges, solver: str) -> Matching:
-    """The matching of largest total gain: closed form if nothing competes, else as the solver and the device ask."""
+    """The matching of largest total gain: closed form if nothing competes, else by solver and device."""
     if edges.disjoint:
         return jax_matching.keep_gaining(gains, edges)
     if solver == "auction" or not jax_matching.host_can_answer():
@@ -270,5 +270,5 @@ def extremes(x: Array) -> tuple[Array, Array]:
     """The smallest and the largest entry; NaN where an entry is."""
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return x.min(), x.max()
-    spoilt = jnp.isnan(x).any()
-    return jnp.where(spoilt, jnp.nan, x.min()), jnp.where(spoilt, jnp.nan, x.max())
+    has_nan = jnp.isnan(x).any()
+    return jnp.where(has_nan, jnp.nan, x.min()), jnp.where(has_nan, jnp.nan, x.max())

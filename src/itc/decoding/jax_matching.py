@@ -26,7 +26,7 @@ def keep_gaining(gains: Float32[Array, "n m"], edges: Edges) -> Matching:
 
 
 def host_can_answer() -> bool:
-    """Whether this process may use two cores: with one, JAX waits for the host and the host for JAX, always."""
+    """Whether this process may use two cores: with one, JAX and the host wait for each other without end."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return (cores or 1) > 1
 

@@ -34,7 +34,7 @@ IMPOSSIBLE = {"log": -np.inf, "probability": float(np.finfo(np.float32).tiny)}
 # Drawing cell noise lazily compares the codes of a cell's m copies with each other, m² for each cell; drawing it in
 # full costs k, each several times as much.
 LAZY_COMPARISONS_PER_DRAW = 16
-# How often Sinkhorn looks whether it is done, in iterations.
+# How often Sinkhorn checks whether it has converged, in iterations.
 CHECK_EVERY = 10
 
 

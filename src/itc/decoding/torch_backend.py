@@ -251,7 +251,7 @@ def gains(
 
 
 def match(gains: Float32[Tensor, "b n m"], edges: Edges, solver: str) -> Matching:
-    """The matching of largest total gain: closed form if nothing competes, else as the solver and the device ask."""
+    """The matching of largest total gain: closed form if nothing competes, else by solver and device."""
     if edges.disjoint:
         return torch_matching.keep_gaining(gains, edges)
     if solver == "auction" or gains.device.type != "cpu":

@@ -14,7 +14,7 @@ from itc.types import Matching
 # Rounds in which all cells bid at once, before the rest is settled one cell at a time. More do not pay.
 BIDDING_ROUNDS = 3
 # How many steps of the search go by before it asks whether any frame still needs one: asking waits for the device.
-STEPS_BETWEEN_LOOKS = 8
+STEPS_BETWEEN_CHECKS = 8
 
 
 @lru_cache(maxsize=256)
@@ -134,7 +134,7 @@ def _seat_the_rest(seats: _Seats, gains: Tensor, edges: Edges) -> tuple[Tensor, 
     moves_to = mover.clone()
 
     for step in range(edges.most_steps):
-        if step % STEPS_BETWEEN_LOOKS == 0 and not waiting.any():
+        if step % STEPS_BETWEEN_CHECKS == 0 and not waiting.any():
             break
         moving = mover >= 0
         searching = ~moving & waiting.any(dim=1)  # a frame that has seated all its cells stands still

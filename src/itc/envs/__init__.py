@@ -1,1 +1,1 @@
-"""Worlds to imagined rollout of."""
+"""Environments: the games that an agent plays, and rollouts in them."""

@@ -1,7 +1,7 @@
-"""The 26 games of Atari 100K, on the Arcade Learning Environment. The only file that knows ale-py.
+"""The 26 games of Atari 100K, on the Arcade Learning Environment. The only file that imports ale-py.
 
 An agent's step is four frames of the console with one action. Frames are shrunk to 64×64 pixels in colour; a token is
-a patch of 8×8 of them. Episodes of training are not those of testing: see `TRAINING` and `TESTING`.
+a patch of 8×8 of them. Training and testing define episodes differently: see `TRAINING` and `TESTING`.
 """
 
 from dataclasses import dataclass
@@ -37,10 +37,10 @@ CAPACITY = 16_384
 class Rules:
     """What an episode is. Frames are the console's, not the agent's."""
 
-    most_frames: int  # the clock cuts a game off after these; those in which nobody acts count, too
+    most_frames: int  # the time limit of a game; frames without an action count, too
     most_noops: int  # a game begins with 1 to this many frames without an action
     signs: bool  # only the sign of each frame's reward counts
-    a_life_each: bool  # losing a life ends the episode, though not the game: the next episode goes on from there
+    a_life_each: bool  # losing a life ends the episode, though not the game: the next episode continues from there
 
 
 TRAINING = Rules(most_frames=20_000, most_noops=30, signs=True, a_life_each=True)
@@ -48,22 +48,23 @@ TESTING = Rules(most_frames=108_000, most_noops=1, signs=False, a_life_each=Fals
 
 
 class AtariState(NamedTuple):
-    """Everything about all environments. One environment's is the same without the first dimension."""
+    """The state of all environments. One environment's is the same without the first dimension."""
 
     console: UInt8[AnyArray, "b capacity"]  # as ale-py saves it, then zeros
     length: Int32[AnyArray, " b"]  # how many of these bytes are the console's
     frames: Int32[AnyArray, " b"]  # of the console, since the game began
     lives: Int32[AnyArray, " b"]
-    seed: UInt32[AnyArray, "b 2"]  # with the number of games, what the next one begins with
+    seed: UInt32[AnyArray, "b 2"]  # with the number of games, the random seed of the next one
     games: Int32[AnyArray, " b"]  # begun so far
 
 
 class Atari(Environment):
     """One of the games.
 
-    A single console serves all environments: each environment's is put into it, played a step and taken out again. So nothing is
-    left in here between two calls, and a environment depends neither on the others nor on how many there are. Only the screen
-    is not saved: games draw it anew, all but the first frame of a step, which is seen only if the game ends in it.
+    A single console serves all environments: each one's state is loaded into it, played a step and saved again. So
+    nothing is left in here between two calls, and an environment depends neither on the others nor on their number.
+    Only the screen is not saved: games draw it again, all but the first frame of a step, which is seen only if the game
+    ends in it.
     """
 
     pure = False
@@ -94,16 +95,13 @@ class Atari(Environment):
         return _stack([state for state, _ in begun]), _stack([frame for _, frame in begun])
 
     def step(self, state: AtariState, action: Int[AnyArray, " b"]) -> tuple[AtariState, Step]:
-        num_envs = _envs(jax.tree.map(np.asarray, state))
+        states = _unstack(jax.tree.map(np.asarray, state))
         with self._console.lock:
-            played = [
-                self._step(env_index, int(record))
-                for env_index, record in zip(num_envs, np.asarray(action), strict=True)
-            ]
+            played = [self._step(one, int(taken)) for one, taken in zip(states, np.asarray(action), strict=True)]
         return _stack([state for state, _ in played]), _stack([step for _, step in played])
 
     def entities(self, state: AtariState) -> Int8[AnyArray, "b h w"]:
-        raise ValueError(f"{self.spec.name} has no entities: an emulator does not tell what stands on which cell")
+        raise ValueError(f"{self.spec.name} has no entities: an emulator does not say what stands on which cell")
 
     def shapes(self, num_envs: int) -> tuple[AtariState, jax.ShapeDtypeStruct]:
         number = jax.ShapeDtypeStruct((num_envs,), jnp.int32)
@@ -117,7 +115,7 @@ class Atari(Environment):
         return self if self.rules == TESTING else Atari(self._title, TESTING)
 
     def _first_game(self, seed: UInt32[np.ndarray, "2"]) -> tuple[AtariState, UInt8[np.ndarray, "H W c"]]:
-        # Some games remember the one before: a new environment's console has just been switched on.
+        # Some games keep data of the previous one: a new environment starts with a console just switched on.
         self._console.switch_on()
         self._new_game(seed, 0)
         return self._save(seed, 1), self._console.picture()
@@ -132,7 +130,7 @@ class Atari(Environment):
         truncated = self._time_is_up and not terminated
         frame = last_frame
         if life_lost and not self._ended:
-            frame, _ = self._act(0)  # the game goes on; a step without an action takes the place of a new one
+            frame, _ = self._act(0)  # the game continues; a step without an action takes the place of a reset
         if self._ended:
             self._new_game(seed, games)
             frame, games = console.picture(), games + 1
@@ -166,7 +164,7 @@ class Atari(Environment):
         """Begin the game of this number, and let some frames pass: otherwise all would be the same."""
         noops = np.random.default_rng([*seed.tolist(), games]).integers(1, self.rules.most_noops, endpoint=True)
         self._console.restart()
-        # Right after a restart a console is not yet saved truly (Q*bert goes another way); after one frame it is.
+        # Right after a restart a saved console is not exact (Q*bert plays differently); after one frame it is.
         for _ in range(noops):
             self._console.play(0)
             if self._ended:
@@ -196,9 +194,9 @@ class _Console:
     def __init__(self, title: str):
         from ale_py import ALEInterface, LoggerMode, roms
 
-        ALEInterface.setLoggerMode(LoggerMode.Error)  # otherwise it greets at every start
+        ALEInterface.setLoggerMode(LoggerMode.Error)  # otherwise it prints a banner at every start
         self._ale = ALEInterface()
-        self._ale.setInt("random_seed", 1)  # any but −1, the time of day; none of the games looks at it
+        self._ale.setInt("random_seed", 1)  # any but −1, the time of day; no game uses it
         self._ale.setFloat("repeat_action_probability", 0.0)
         rom = roms.get_rom_path(title)
         if rom is None:
@@ -253,14 +251,14 @@ class _Console:
 
 
 def _seeds(key: Key[Array, ""], num_envs: int) -> UInt32[np.ndarray, "b 2"]:
-    """Two numbers for every environment, whatever the number of environments."""
+    """Two numbers for each environment, independent of how many there are."""
     return np.stack([random.bits(random.fold_in(key, env_index), (2,), jnp.uint32) for env_index in range(num_envs)])
 
 
-def _envs(state: AtariState) -> list[AtariState]:
+def _unstack(state: AtariState) -> list[AtariState]:
     """One state for each environment."""
     return [AtariState(*(leaf[env_index] for leaf in state)) for env_index in range(len(state.length))]
 
 
-def _stack(num_envs: list[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *num_envs)
+def _stack(parts: list[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *parts)

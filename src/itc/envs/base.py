@@ -1,4 +1,4 @@
-"""The one interface of all environments: many environments played side by side, frames in uint8."""
+"""The one interface of all games: many environments in parallel, frames in uint8."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int8, Int16, Key, UInt8
 
 from itc.types import EnvSpec
 
-FIRST_ENTITY = 100  # where the numbers of `Environment.tiles` speak of entities
+FIRST_ENTITY = 100  # the number of entity 0 in `Environment.tiles`
 
 
 class Step(NamedTuple):
@@ -19,15 +19,15 @@ class Step(NamedTuple):
     frame: UInt8[Array, "b H W c"]  # what the agent sees next: the first frame of a new episode where one ended
     reward: Float32[Array, " b"]
     terminated: Bool[Array, " b"]  # the game ended the episode
-    truncated: Bool[Array, " b"]  # the clock did; never both
+    truncated: Bool[Array, " b"]  # the time limit did; never both
     last_frame: UInt8[Array, "b H W c"]  # the frame the step led to, before any new episode
     achievements: Bool[Array, "b a"]  # unlocked so far in the episode this step belongs to, its last step included
 
 
 class Environment(ABC):
-    """A game in many environments at once. Where an episode ends, the next one starts within the same step.
+    """Environments of one game, stepped in parallel. Where an episode ends, the next one starts within the same step.
 
-    All randomness comes from keys inside the state, so a state is all there is to save and resume.
+    All randomness comes from keys inside the state, so saving the state is enough to resume.
     """
 
     spec: EnvSpec
@@ -47,14 +47,14 @@ class Environment(ABC):
     def entities(self, state: Any) -> Int8[Array, "b h w"]:
         """Which entity (an index into `spec.entities`) stands on each token cell of the view, from the game's state.
 
-        It speaks of the frame the agent sees next: `Step.frame`, not `Step.last_frame`.
+        It describes the frame the agent sees next: `Step.frame`, not `Step.last_frame`.
         """
 
     def tiles(self, state: Any) -> Int16[Array, "b h w"]:
-        """What is drawn on each token cell, whatever the light: equal numbers look the same by day.
+        """What is drawn on each token cell, regardless of light: equal numbers look the same by day.
 
         Entity e is FIRST_ENTITY + e. What is below is ground of some kind, −1 an inventory; what is above, more of what
-        can be seen, such as which way the player looks.
+        can be seen, such as the direction the player faces.
         """
         return tiles_of_entities(self.entities(state))
 

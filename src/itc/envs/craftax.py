@@ -1,4 +1,4 @@
-"""Craftax-classic and Craftax, as pixels. The only file that knows the craftax package.
+"""Craftax-classic and Craftax, as pixels. The only file that imports the craftax package.
 
 Both games look alike: the map around the player, above an inventory, and every token is one tile of either.
 """
@@ -25,10 +25,10 @@ from itc.envs.wrappers import Game, Turn
 from itc.extras import foreign_rules, require
 from itc.types import EnvSpec
 
-# A time limit that is never reached. Whether the game is over under it tells death from the clock.
+# A time limit that is never reached: a game that is over under it ended by death or victory, not by the clock.
 NEVER = np.iinfo(np.int32).max
-# The renderers answer in floating point, 0 to 255, and two compiled programs differ by about 1e-5. Asleep at noon, half
-# of all values are exact halves: the nudge keeps them from rounding up in one program and down in another.
+# The renderers return floating point, 0 to 255, and two compiled programs differ by about 1e-5. When the player sleeps
+# at noon, half of all values are exact halves: the nudge keeps them from rounding up in one program, down in another.
 NUDGE = 1 / 512
 
 # Kinds of creatures in the order of Craftax's type numbers. Craftax-classic has the first of each.
@@ -42,8 +42,8 @@ PROJECTILES = ("arrow", "dagger", "fireball", "iceball", "slimeball")
 # Craftax has eight types of projectiles, but draws three of them like weaker ones: what looks the same has one name.
 PROJECTILE_LOOK = np.array([0, 1, 2, 3, 0, 4, 2, 3], np.int32)
 
-# Where the numbers of `tiles` speak of what lies on a block (torches, ladders), and of the player, who sleeps or looks
-# in one of four directions.
+# The first numbers in `tiles` of what lies on a block (torches, ladders), and of the player, who sleeps or faces one of
+# four directions.
 FIRST_ITEM, FIRST_LOOK = 80, 200
 
 
@@ -64,7 +64,7 @@ class Package(NamedTuple):
 
 
 class CraftaxGame(Game):
-    """What we do the same way for both."""
+    """What both games share."""
 
     def __init__(self, package: Package):
         self._package = package
@@ -82,7 +82,8 @@ class CraftaxGame(Game):
         rows, columns = self._view
         grid = (rows + self._constants.INVENTORY_OBS_HEIGHT, columns)
         tile = self._constants.BLOCK_PIXEL_SIZE_AGENT
-        # The inventory is no place: nothing is copied to it; nor, as published, to the rim, where new things scroll in.
+        # The inventory is not part of the map: nothing is copied to it. Nor, as published, to the rim, where new things
+        # scroll in.
         copyable, view = np.zeros(grid, bool), np.zeros(grid, bool)
         copyable[1 : rows - 1, 1 : columns - 1] = True
         view[:rows] = True
@@ -136,7 +137,7 @@ class CraftaxGame(Game):
             return self._package.make_renderer(self._constants.BLOCK_PIXEL_SIZE_AGENT)
 
     def _tiles(self, blocks: Integer[Array, "h w"], world: Any) -> Int16[Array, "all_rows w"]:
-        """Blocks, and on them creatures and the player, who looks somewhere or sleeps."""
+        """Blocks, and on them creatures and the player, who faces a direction or sleeps."""
         rows = self._view[0]
         entities = self.entities(world)[:rows]
         tiles = jnp.where(entities > 0, tiles_of_entities(entities), blocks.astype(jnp.int16))
@@ -278,7 +279,7 @@ class Craftax(CraftaxGame):
 
 
 def _names(enumeration: Any) -> tuple[str, ...]:
-    """An enumeration's names in small letters, in the order of its values."""
+    """An enumeration's names in lower case, in the order of its values."""
     return tuple(member.name.lower() for member in sorted(enumeration, key=lambda member: member.value))
 
 
@@ -302,7 +303,7 @@ def _texture_cache(constants: Any) -> Generator[None, None, None]:
                 yield
             finally:
                 constants.TEXTURE_CACHE_FILE = str(cache)
-            beside = cache.with_suffix(f".{os.getpid()}")
+            staged = cache.with_suffix(f".{os.getpid()}")
             with suppress(OSError):  # an installation that is read-only prepares them again next time
-                shutil.copy(Path(scratch, cache.name), beside)
-                beside.replace(cache)
+                shutil.copy(Path(scratch, cache.name), staged)
+                staged.replace(cache)

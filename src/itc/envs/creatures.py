@@ -1,4 +1,4 @@
-"""A small world of our own: walls, cows and zombies that walk at random, and a player in the middle of the view.
+"""A small built-in game: walls, cows and zombies that walk at random, and a player in the middle of the view.
 
 The map is larger than the view, which scrolls with the player. Each step, first the player moves, then the creatures,
 one after the other: each stays or tries one of four steps; a step into a wall or onto somebody is not made.
@@ -23,7 +23,7 @@ from itc.types import EnvSpec
 MAP = 24  # rows and columns; what lies outside looks like wall
 VIEW = 9  # rows and columns of tiles seen, the player in the middle
 REACH = VIEW // 2
-COWS, ZOMBIES = 16, 6  # about two cows and one zombie in view; random play meets both ends of an episode
+COWS, ZOMBIES = 16, 6  # about two cows and one zombie in view; random play reaches both kinds of episode end
 WALLS = 0.12  # share of the map
 STAY = 0.4  # chance that a creature does not try to move; the four directions share the rest
 EPISODE_LENGTH = 200
@@ -67,7 +67,7 @@ PATCH = TILE_PIXELS.shape[1]
 
 
 class CreatureWorld(NamedTuple):
-    """The whole truth."""
+    """The full state of the game: ground truth."""
 
     walls: Bool[Array, "map map"]
     player: Int32[Array, " 2"]  # row, column
@@ -77,7 +77,7 @@ class CreatureWorld(NamedTuple):
 
 
 class Creatures(Game):
-    """The rules, the pictures and the truth of the world."""
+    """The rules, the rendering and the ground truth of the game."""
 
     spec = EnvSpec(
         name="creatures",

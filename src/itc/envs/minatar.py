@@ -1,4 +1,4 @@
-"""Four MinAtar games, as gymnax plays them. The only file that knows the gymnax package.
+"""Four MinAtar games, as gymnax implements them. The only file that imports the gymnax package.
 
 Frames are 10×10 pixels with one binary channel per kind of thing; a token is a patch of 2×2 pixels.
 """
@@ -26,7 +26,7 @@ class Title:
     actions: tuple[str, ...]  # the minimal set, in gymnax's order
     channels: tuple[str, ...]
     # Which channel gives a token its label where several are set in its four pixels: the player, then what can hurt or
-    # reward, then marks that only say which way something goes.
+    # reward, then marks that only show a direction of motion.
     priority: tuple[str, ...]
     creatures: tuple[str, ...]  # channels of things that are one pixel each, and move on their own
     most_reward: int  # in one step; rewards are never negative
@@ -98,7 +98,7 @@ class MinAtar(Game):
         return world
 
     def turn(self, key: Key[Array, ""], world: Any, action: Int[Array, ""]) -> Turn:
-        # Not gymnax's `step`, which makes a new world at every step to have one if the episode should end.
+        # Not gymnax's `step`, which makes a new world at every step in case the episode ends.
         with foreign_rules():
             _, world, reward, terminated, _ = self._game.step_env(key, world, action, self._params)
             truncated = self._game.is_truncated(world, self._params)
@@ -111,8 +111,8 @@ class MinAtar(Game):
     def entities(self, world: Any) -> Int8[Array, "h w"]:
         """One label per token, by the title's priority.
 
-        Several channels often share a token, and which ones does not fit a single label. Who needs them all has them
-        in the frame, whose channels are the truth themselves.
+        Several channels often share a token, and a single label cannot name them all. They are all in the frame, whose
+        channels are the ground truth.
         """
         pixels = self.render(world).reshape(GRID, PATCH, GRID, PATCH, -1)
         present = pixels.any(axis=(1, 3))  # rows, columns, channels

@@ -63,7 +63,7 @@ _allowed: set[str] = set()  # environments of the user's own that this program m
 def allow(*names: str) -> None:
     """Let this program import environments of the user's own, each given as `module:function`.
 
-    Call it with what a person typed, never with what a file says: importing is executing, and a run folder may come
+    Call it with what a person typed, never with what a file says: importing executes code, and a run folder may come
     from anybody.
     """
     for name in names:

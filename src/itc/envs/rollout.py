@@ -1,4 +1,4 @@
-"""Playing: one function for real and imagined worlds, recording what was seen, done and led to."""
+"""Rollouts: one function for environments and world models, which records frames, actions and outcomes."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -12,29 +12,29 @@ from jaxtyping import Bool, Int, Int32
 
 from itc.types import Rollout
 
-# (policy state, frames, whether each is the first of its episode, key) → (policy state, actions, what to remember)
-# What is seen are frames, or in imagination the tokens of frames, where the policy reads those.
+# (policy state, frames, whether each is the first of its episode, key) → (policy state, actions, action record)
+# The policy sees frames or, in imagination, the tokens of frames if it reads those.
 Policy = Callable[[Any, Any, Bool[Array, " b"], Array], tuple[Any, Int[Array, " b"], Any]]
 
 
 @runtime_checkable
 class Player(Protocol):
-    """A policy that knows what it remembers at first."""
+    """A policy with an initial recurrent state."""
 
     def initial_state(self, b: int) -> Any: ...
 
-    def __call__(self, memory: Any, seen: Any, first: Any, key: Array, /) -> tuple[Any, Any, Any]: ...
+    def __call__(self, state: Any, seen: Any, first: Any, key: Array, /) -> tuple[Any, Any, Any]: ...
 
 
 @runtime_checkable
 class World(Protocol):
-    """Anything that can be stepped: an environment, or a world model dressed as one."""
+    """Anything that can be stepped: an environment, or a world model with the same interface."""
 
     def step(self, state: Any, action: Int[Array, " b"]) -> tuple[Any, Any]: ...
 
 
 class Play(NamedTuple):
-    """A game under way: everything needed to go on."""
+    """A rollout under way: everything needed to continue it."""
 
     world: Any  # the world's state
     frame: Any  # what the policy sees
@@ -49,10 +49,10 @@ def begin(world_state: Any, frame: Any, policy_state: Any = ()) -> Play:
 def rollout(
     world: World, play: Play, policy: Policy, key: Array, steps: int, pictures: tuple[str, ...] = ()
 ) -> tuple[Play, Rollout]:
-    """Let the policy play for a number of steps; the game under way afterwards, and the record.
+    """Let the policy play for a number of steps; returns where it stands afterwards, and the rollout.
 
-    The record is without the pictures of a step's outcome unless they are named. Worlds that say they are not pure, an
-    emulator for one, are stepped from Python; all others in one loop that can be compiled.
+    The pictures of a step's outcome are dropped unless they are named. Worlds that are not pure, such as an emulator,
+    are stepped from Python; all others in one loop that can be compiled.
     """
     keys = random.split(key, steps)
     play_all = _scan if getattr(world, "pure", True) else _step_by_step
@@ -71,24 +71,24 @@ def _scan(world: World, policy: Policy, play: Play, keys: Array, pictures: tuple
 def _step_by_step(world: World, policy: Policy, play: Play, keys: Array, pictures: tuple[str, ...]) -> tuple[Play, Any]:
     seen = []
     for key in keys:
-        play, now = _step(world, play, _decide(policy, play.policy, play.frame, play.first, key), pictures)
+        play, now = _step(world, play, _call_policy(policy, play.policy, play.frame, play.first, key), pictures)
         seen.append(now)
     return play, jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves], axis=1), *seen)
 
 
 # Compiled once for each kind of policy, which is a pytree.
-_decide = eqx.filter_jit(lambda policy, *situation: policy(*situation))
+_call_policy = eqx.filter_jit(lambda policy, *inputs: policy(*inputs))
 
 
-def _step(world: World, play: Play, decided: tuple[Any, Array, Any], pictures: tuple[str, ...]) -> tuple[Play, Any]:
-    policy_state, action, record = decided
+def _step(world: World, play: Play, acted: tuple[Any, Array, Any], pictures: tuple[str, ...]) -> tuple[Play, Any]:
+    policy_state, action, record = acted
     world_state, outcome = world.step(play.world, action)
     seen = (play.frame, action, without_pictures(outcome, pictures), record)
     return Play(world_state, outcome.frame, outcome.terminated | outcome.truncated, policy_state), seen
 
 
 def without_pictures(outcome: Any, but: tuple[str, ...] = ()) -> Any:
-    """A step's record less the frames: those are seen by the next step, and large."""
+    """A step's outcome without the frames: they are large, and the next step has them."""
     dropped = (name for name in ("frame", "last_frame") if hasattr(outcome, name) and name not in but)
     return outcome._replace(**dict.fromkeys(dropped))
 

@@ -15,7 +15,7 @@ GROUND, WALKER = 0, 1
 
 
 class Transitions(NamedTuple):
-    """Steps of the world: a frame, the perfect per-cell prediction of the next, and ground truth."""
+    """Steps of the world: a frame, the perfect per-cell prediction of the next, and the true next frame."""
 
     previous: Int32[np.ndarray, "b n"]
     logits: Float32[np.ndarray, "b n 2"]  # logarithms of the true marginals, −∞ for the impossible
@@ -47,16 +47,16 @@ class Walkers:
         h, w = self.grid
         directions = np.array([(0, 0), (-1, 0), (1, 0), (0, -1), (0, 1)])
         chance = np.array([self.stay] + [(1 - self.stay) / 4] * 4)
-        record = np.indices((5,) * len(walkers)).reshape(len(walkers), -1)
-        after = np.broadcast_to(walkers, (record.shape[1], len(walkers))).copy()
-        for walker, chosen in enumerate(record):
+        moves = np.indices((5,) * len(walkers)).reshape(len(walkers), -1)
+        after = np.broadcast_to(walkers, (moves.shape[1], len(walkers))).copy()
+        for walker, chosen in enumerate(moves):
             row = after[:, walker] // w + directions[chosen, 0]
             column = after[:, walker] % w + directions[chosen, 1]
             goal = row * w + column
             others = np.delete(after, walker, axis=1)
             free = (row >= 0) & (row < h) & (column >= 0) & (column < w) & ~(others == goal[:, None]).any(axis=1)
             after[:, walker] = np.where(free, goal, after[:, walker])
-        return after, chance[record].prod(axis=0)
+        return after, chance[moves].prod(axis=0)
 
     def frame(self, walkers: Int[np.ndarray, " walkers"]) -> Int32[np.ndarray, " n"]:
         tokens = np.full(self.cells, GROUND, np.int32)
@@ -71,7 +71,7 @@ class Walkers:
         return np.minimum(1.0, np.bincount(after.ravel(), weights, self.cells))
 
     def record(self, steps: int, seed: int) -> Transitions:
-        """Play the world for a number of steps, starting anew with other walkers after each episode."""
+        """Play the world for a number of steps, starting again with other walkers after each episode."""
         generator = np.random.default_rng(seed)
         previous, occupied, following = [], [], []
         for step in range(steps):

@@ -1,4 +1,4 @@
-"""How well a policy plays: whole episodes in new worlds."""
+"""How well a policy plays: whole episodes, each from a new start."""
 
 from typing import NamedTuple
 
@@ -11,13 +11,13 @@ from itc.envs.base import Environment
 from itc.envs.rollout import Play, Player, RandomPolicy, begin, rollout
 from itc.types import AnyArray
 
-AT_ONCE = 256  # episodes played side by side
+AT_ONCE = 256  # episodes played in parallel
 AT_ONCE_FROM_PYTHON = 8  # as the Atari agents are evaluated
 STEPS_PER_CALL = 100
 
 
 class Episodes(NamedTuple):
-    """What came out of them, one entry each."""
+    """Results of episodes, one entry each."""
 
     returns: Float32[np.ndarray, " episodes"]
     lengths: Float32[np.ndarray, " episodes"]
@@ -25,7 +25,10 @@ class Episodes(NamedTuple):
 
 
 def play_episodes(env: Environment, player: Player | None, key: Array, episodes: int) -> Episodes:
-    """One episode per environment, from start to end, so that long ones count as much as short ones; None plays at random."""
+    """One episode per environment, from start to end, so that long ones count as much as short ones.
+
+    Without a player, actions are random.
+    """
     player = RandomPolicy(env.spec.num_actions) if player is None else player
     at_once = AT_ONCE if env.pure else AT_ONCE_FROM_PYTHON
     found = [
@@ -36,7 +39,7 @@ def play_episodes(env: Environment, player: Player | None, key: Array, episodes:
 
 
 def _play_round(env: Environment, player: Player, key: Array, num_envs: int) -> Episodes:
-    """A environment that has finished its episode plays on until all have, but nobody counts."""
+    """An environment that has finished its episode plays on until all have; those steps do not count."""
     reset_key, play_key = random.split(key)
     world, frame = env.reset(reset_key, num_envs)
     play, turn = begin(world, frame, player.initial_state(num_envs)), 0

@@ -1,4 +1,4 @@
-"""From a game for one player to an environment of many environments: batching, and new episodes where old ones ended."""
+"""From a game for one player to environments in parallel: batching, and new episodes where old ones ended."""
 
 from abc import ABC, abstractmethod
 from functools import cached_property, partial
@@ -52,14 +52,14 @@ class Game(ABC):
 
 
 class VectorState(NamedTuple):
-    """Everything about all environments: their worlds, and the keys their future comes from."""
+    """The state of all environments: their worlds, and the keys of their later random draws."""
 
     key: Key[Array, " b"]
     world: World  # every leaf with a leading environment dimension
 
 
 class VectorEnv(Environment):
-    """A game played in many environments.
+    """A game played in many environments in parallel.
 
     No environment depends on the others, nor on how many there are. Its methods are jitted, and can be traced inside a
     larger jitted function.
@@ -104,9 +104,9 @@ class VectorEnv(Environment):
     ) -> tuple[World, UInt8[Array, "b H W c"]]:
         """Put a new world and its first frame into the environments that ended.
 
-        A loop over those environments only: making a world can cost more than a step of all environments, and episodes are long, so
-        nearly always there is nothing to do. (`select` between the old and a new world would make one for every environment
-        at every step, and so does `cond` under `vmap`.)
+        A loop over those only: making a world can cost more than a step of all environments, and episodes are long, so
+        nearly always there is nothing to do. (`select` between the old and a new world would make one for every
+        environment at every step, and so does `cond` under `vmap`.)
         """
         ended_first = jnp.argsort(~ended)
 

@@ -65,14 +65,14 @@ def accuracy(
 
 
 class Expected(NamedTuple):
-    """What is known of the next frames, whoever predicts them."""
+    """What is known of the next frames, whatever predicts them."""
 
     was: Scene
     motion: Int[np.ndarray, "b 2"]
     tokens: Int32[np.ndarray, "b n"]
-    kinds: Int16[np.ndarray, "b h w"]  # of the ground; CREATURE where nobody could know it
+    kinds: Int16[np.ndarray, "b h w"]  # of the ground; CREATURE where it cannot be known
     seen: Bool[np.ndarray, "b h w"]  # what was in view before
-    truly: Followed  # what became of the creatures
+    truly: Followed  # what became of the creatures, ground truth
     attacked: Bool[np.ndarray, "b _ _"]
 
 
@@ -85,7 +85,7 @@ def expect(
 ) -> Expected:
     """The ground where it was in view before: as it is, or, where a real creature hides it, as it was.
 
-    What the ground is like where somebody stood, nobody could know; but the player must look right.
+    Where a creature or the player stood, the ground cannot be known; but the player must look right.
     """
     was, real = classifier(before), classifier(after)
     motion = view_motion(spec, was, real, headings(spec, actions))
@@ -114,7 +114,7 @@ def plausible(
 ) -> Bool[np.ndarray, " b"]:
     """Whether each predicted frame might as well have been the next one; the true one always might.
 
-    `walkable` says which kinds of ground each class of creatures goes on, if anybody knows.
+    `walkable` says which kinds of ground each class of creatures goes on, if that is known.
     """
     imagined = classifier(predicted)
     right = predicted == expected.tokens
@@ -136,7 +136,7 @@ def _ground_fits(spec: EnvSpec, expected: Expected, imagined: Scene) -> Bool[np.
 
 
 def _creatures_fit(expected: Expected, imagined: Scene, stride: int) -> Bool[np.ndarray, " b"]:
-    """Nobody comes from nowhere or is gone, except where it really happened, or where the player attacked."""
+    """No creature comes from nowhere or is gone, except where it really happened, or where the player attacked."""
     followed = follow(expected.was, imagined, expected.motion, stride)
     gone = followed.vanished & ~expected.truly.vanished & ~expected.attacked[:, None]
     return ~((followed.appeared & ~expected.truly.appeared) | gone).any(axis=(1, 2, 3))
@@ -145,7 +145,7 @@ def _creatures_fit(expected: Expected, imagined: Scene, stride: int) -> Bool[np.
 def _footing_fits(
     expected: Expected, imagined: Scene, walkable: Bool[np.ndarray, "classes kinds"]
 ) -> Bool[np.ndarray, " b"]:
-    """Nobody walks on water, as far as the ground is known."""
+    """No creature stands where its class cannot walk, as far as the ground is known."""
     known = ((expected.kinds != CREATURE) & expected.seen & (expected.kinds < walkable.shape[1]))[:, None]
     below = np.where(known, expected.kinds[:, None], 0)
     classes = np.arange(len(walkable))[None, :, None, None]
@@ -155,7 +155,7 @@ def _footing_fits(
 def _attacked(
     spec: EnvSpec, actions: Int[np.ndarray, " b"], motion: Int[np.ndarray, "b 2"]
 ) -> Bool[np.ndarray, "b h w"]:
-    """Cells of the later frame where the player may have removed somebody: ahead, or all around."""
+    """Cells of the later frame where the player may have removed a creature: ahead, or all around."""
     h, w = spec.view
     if not spec.scrolls:
         return np.zeros((len(actions), 1, 1), bool)

@@ -1,6 +1,6 @@
-"""Follow creatures from one frame to the next: who stayed, who moved, who came from nowhere, who is gone.
+"""Follow creatures from one frame to the next: which stayed, moved, came from nowhere or are gone.
 
-All of it looks at frames from outside, so real and imagined ones are judged alike.
+Only frames are used, so real and imagined ones are measured alike.
 """
 
 from typing import NamedTuple
@@ -14,8 +14,8 @@ from itc.evaluate.scenes import CREATURE, Scene
 from itc.types import EnvSpec
 
 HEADINGS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
-# As many pairs as possible come first. Then everybody who cannot have come or gone over the rim should have one. Then
-# the calmer explanation counts. (No frame holds a hundred creatures.)
+# As many pairs as possible come first. Then every creature that cannot have come or gone over the rim should be in
+# one. Then staying in place is preferred. (No frame holds a hundred creatures.)
 PAIR, SEEN, STAY = 1.0, 0.1, 0.001
 
 
@@ -34,17 +34,17 @@ def headings(spec: EnvSpec, actions: Int[np.ndarray, "*b"]) -> Int[np.ndarray, "
 
 
 def view_motion(spec: EnvSpec, before: Scene, after: Scene, heading: Int[np.ndarray, "f 2"]) -> Int[np.ndarray, "f 2"]:
-    """How far the view moved: as the action wanted or not at all, whichever the ground speaks for.
+    """How far the view moved: as the action says or not at all, whichever agrees better with the ground.
 
-    Where the ground looks the same either way, the creatures decide; where they do, too, the player went.
+    Where the ground looks the same either way, the creatures decide; if both fit them equally, the player moved.
     """
     if not spec.scrolls:
         return np.zeros_like(heading)
     stays = np.zeros_like(heading)
     creatures = _only_creatures(before), _only_creatures(after)
     ground = [_agreement(spec, before.kinds, after.kinds, motion) for motion in (stays, heading)]
-    everybody = [_agreement(spec, *creatures, motion) for motion in (stays, heading)]
-    went = (ground[1] > ground[0]) | ((ground[1] == ground[0]) & (everybody[1] >= everybody[0]))
+    by_creatures = [_agreement(spec, *creatures, motion) for motion in (stays, heading)]
+    went = (ground[1] > ground[0]) | ((ground[1] == ground[0]) & (by_creatures[1] >= by_creatures[0]))
     return np.where(went[:, None], heading, 0)
 
 
@@ -54,7 +54,7 @@ def follow(before: Scene, after: Scene, motion: Int[np.ndarray, "f 2"], stride: 
     edges = grid_edges((h, w), stride)
     old = np.stack([shifted(before.creatures[:, index], motion, False) for index in range(classes)], axis=1)
     new = after.creatures
-    # Where nobody can have come from outside the view, and where nobody can have left it.
+    # Where no creature can have come from outside the view, and where none can have left it.
     entered = _surrounded(shifted(np.ones((frames, h, w), bool), motion, False), edges)[:, None]
     left = _surrounded(np.ones((frames, h, w), bool), edges)[:, None]
     source = _paired(old, new, left, entered, edges)
@@ -78,8 +78,8 @@ def shifted(
 
 
 def ground_before(before: Scene, spec: EnvSpec, motion: Int[np.ndarray, "f 2"]) -> Int16[np.ndarray, "f h w"]:
-    """The ground of an earlier frame at its places in a later one; CREATURE where somebody stood, the player included,
-    or where nothing was in view."""
+    """The ground of an earlier frame at its places in a later one; CREATURE where a creature or the player
+    stood, or where nothing was in view."""
     free = without_player(before.kinds != CREATURE, spec, np.zeros_like(motion))
     return shifted(np.where(free, before.kinds, np.int16(CREATURE)), motion, CREATURE)
 
@@ -98,7 +98,7 @@ def without_player(
 
 
 def _only_creatures(scene: Scene) -> Int16[np.ndarray, "f h w"]:
-    """Which class stands where, from 0; CREATURE without one, so that only places with somebody are compared."""
+    """Which class stands where, from 0; CREATURE without one, so that only cells with creatures are compared."""
     number = np.arange(scene.creatures.shape[1], dtype=np.int16)[None, :, None, None]
     return np.where(scene.creatures, number, np.int16(CREATURE)).max(axis=1)
 

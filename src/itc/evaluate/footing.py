@@ -17,7 +17,7 @@ def walkable_ground(
     classifier: EntityClassifier, spec: EnvSpec, recording: Recording
 ) -> Bool[np.ndarray, "classes kinds"]:
     """Which kinds of ground each class of creatures goes on: all but those it hardly ever stepped on, though it stood
-    beside them often enough."""
+    next to them often enough."""
     scene, same = classifier.truth(recording), recording.same_episode
     before, after = (Scene(*(part[:, cut][same] for part in scene)) for cut in (slice(None, -1), slice(1, None)))
     motion = view_motion(spec, before, after, headings(spec, recording.actions[same]))
@@ -27,8 +27,8 @@ def walkable_ground(
     walkable = np.ones((classes, kinds), bool)
     for index in range(classes):
         was_here = shifted(before.creatures[:, index], motion, False).reshape(len(motion), -1)
-        beside = (was_here[:, edges.source] & edges.valid[None]).any(axis=2).reshape(ground.shape)
-        chance = beside & (ground != CREATURE)
+        near = (was_here[:, edges.source] & edges.valid[None]).any(axis=2).reshape(ground.shape)
+        chance = near & (ground != CREATURE)
         chances = np.bincount(ground[chance], minlength=kinds)
         taken = np.bincount(ground[chance & after.creatures[:, index]], minlength=kinds)
         walkable[index] = (chances < ENOUGH) | (taken >= HARDLY_EVER * chances)

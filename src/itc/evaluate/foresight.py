@@ -1,7 +1,8 @@
-"""What an Atari agent's entity classifier and its world model have learned, on play they have not learned from.
+"""What an Atari agent's tokenizer and world model have learned, on play they have not learned from.
 
-Losses say nothing by themselves where most of a frame never changes. So each stands beside what is reached without
-learning: drawing the mean frame, guessing each cell's token by how often it occurs there, copying the last frame.
+Losses say nothing by themselves where most of a frame never changes. So each is reported next to what is reached
+without learning: drawing the mean frame, guessing each cell's token by how often it occurs there, copying the last
+frame.
 """
 
 from typing import NamedTuple
@@ -21,9 +22,9 @@ from itc.train.vq_agent.model_env import VQWorld
 from itc.world_models.losses import cross_entropies, most_probable
 
 NUM_ENVS, STEPS = 8, 150
-LEAD_IN = 30  # steps played before: games begin with little to see
+LEAD_IN = 30  # steps played before: episodes begin with little to see
 AT_ONCE = 16  # windows
-DECODERS = ("sample", "paper-atari", "conserving")  # whose imagined rollouts are looked at
+DECODERS = ("sample", "paper-atari", "conserving")  # whose imagined rollouts are measured
 MIXTURES = np.geomspace(1e-4, 1.0, 80)  # how often a copy may be wrong: the best of these counts
 
 
@@ -35,7 +36,7 @@ class Windows(NamedTuple):
 
 
 def foresight(run: Run, key: Array) -> dict[str, float]:
-    """Errors of the tokenizer and losses of the world model beside what they must beat, and what imagined rollouts keep."""
+    """Errors of the tokenizer and losses of the world model, what they must beat, and what imagined rollouts keep."""
     world = run.world()
     context = world.context
     windows = cut(held_out_play(run, key, NUM_ENVS, LEAD_IN, STEPS), run.config.context_frames)
@@ -69,7 +70,7 @@ def beats(found: dict[str, float]) -> dict[str, bool]:
 
 
 def cut(played: Played, length: int) -> Windows:
-    """One piece after the other of each game, without those that an end falls into."""
+    """One piece after the other of each environment, without those in which an episode ends before the last step."""
     num_envs, steps = played.ended.shape
     places = [
         (env_index, slice(start, start + length))
@@ -78,7 +79,7 @@ def cut(played: Played, length: int) -> Windows:
         if not played.ended[env_index, start : start + length - 1].any()
     ]
     if not places:
-        raise ValueError(f"no game of {steps} steps went on for {length} without an end")
+        raise ValueError(f"no episode lasts {length} steps in {steps} steps of play")
     return Windows(*(np.stack([part[place] for place in places]) for part in (played.frames, played.actions)))
 
 
@@ -109,8 +110,8 @@ def _cell_shares(tokens: Int32[np.ndarray, "b t n"]) -> Float64[np.ndarray, "b t
 
 
 def _kept(run: Run, windows: Windows, drawn: UInt8[np.ndarray, "b t H W c"], key: Array) -> dict[str, float]:
-    """How often the things of the game are to be seen: in real frames, in what tokens say of them, and in imagination by
-    each decoder, in all their frames and in the last."""
+    """How often the things of the game are visible: in real frames, in frames drawn from their tokens, and in rollouts
+    imagined by each decoder, in all their frames and in the last."""
     things = THINGS.get(run.env.spec.name)
     if things is None:
         return {}
@@ -127,7 +128,7 @@ def _kept(run: Run, windows: Windows, drawn: UInt8[np.ndarray, "b t H W c"], key
 
 
 def _imagined(world: ModelEnv, windows: Windows, key: Array) -> UInt8[np.ndarray, "b imagined H W c"]:
-    """Each window again, as imagined from its beginning on under the same actions."""
+    """Each window again, as imagined from its first frames under the same actions."""
     tokens = [
         continue_from(world, random.fold_in(key, at), frames, actions[:, :-1])[0]
         for at, (frames, actions) in enumerate(_batches(*windows))

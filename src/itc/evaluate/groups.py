@@ -96,7 +96,7 @@ def differing(runs: Sequence[KnownRun], but: tuple[str, ...] = ()) -> list[str]:
 
 
 def _names(firsts: Sequence[KnownRun]) -> list[str]:
-    """What tells the runs apart, but for the game: their presets, or a few settings, or else their folders."""
+    """What distinguishes the runs, apart from the game: their presets, or a few settings, or else their folders."""
     variants = [run.preset.removeprefix(f"{run.config.env}/") for run in firsts]
     kinds = {(variant, replace(run.config, env="")) for variant, run in zip(variants, firsts, strict=True)}
     if len(set(variants)) == len(kinds):

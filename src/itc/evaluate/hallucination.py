@@ -1,9 +1,9 @@
-"""What goes wrong in imagination, step by step, beside what happens in the real world.
+"""What goes wrong in imagination, step by step, compared with what happens in the simulator.
 
-Creatures are followed through the imagined rollout. One that comes from nowhere is a duplication, one that is gone without a trace
-a disappearance, one that turned into another a transmutation. The same entity classifier on real frames give the floor, as
-creatures do spawn and die. How often they stay where they are, and how often the ground changes, stands beside it: a
-frozen world is a wrong world.
+Creatures are followed through the imagined rollout. One that comes from nowhere is a duplication, one that is gone
+without a trace a disappearance, one that turned into another a transmutation. The same entity classifier on real frames
+gives the floor, as creatures do spawn and die. How often they stay where they are, and how often the ground changes, is
+reported as well: a frozen world is a wrong world.
 """
 
 from collections.abc import Iterator
@@ -34,8 +34,8 @@ class Happenings(NamedTuple):
     paired: Int[np.ndarray, "b t"]  # creatures found again while the view stood still
     displaced: Int[np.ndarray, "b t offsets"]  # where they went, the first offset being the same place
     changed_far: Int[np.ndarray, "b t"]  # tiles away from the player
-    # Only where the view moves along with the player, so that one knows where that is:
-    changed_near: Int[np.ndarray, "b t"] | None  # tiles beside the player: mined, placed
+    # Only where the view moves along with the player, so that its place is known:
+    changed_near: Int[np.ndarray, "b t"] | None  # tiles next to the player: mined, placed
     turned: Int[np.ndarray, "b t"] | None  # the player's own tile
 
 
@@ -47,7 +47,7 @@ def happenings(
     counted: Bool[np.ndarray, "b t"],
     env_index: Int[np.ndarray, " b"],
 ) -> Happenings:
-    """Look at windows of frames, one more than actions."""
+    """Count what happens in windows of frames, one more than actions."""
     b, t = actions.shape
     scene = classifier(tokens)
     before, after = (
@@ -91,7 +91,7 @@ def _displaced(source: Int[np.ndarray, "f classes n"], w: int, stride: int) -> I
 
 
 def _changes(spec: EnvSpec, before: Scene, after: Scene, motion: Int[np.ndarray, "f 2"]):
-    """Tiles that are not what they were: beside the player, elsewhere, and the player's own."""
+    """Tiles that are not what they were: next to the player, elsewhere, and the player's own."""
     old = shifted(before.kinds, motion, CREATURE)
     comparable = without_player((old != CREATURE) & (after.kinds != CREATURE), spec, motion)
     changed = comparable & (old != after.kinds)
@@ -106,7 +106,7 @@ def _changes(spec: EnvSpec, before: Scene, after: Scene, motion: Int[np.ndarray,
 
 
 def hallucination(decoder: str, seen: Happenings, real: Happenings, by_step: bool = True) -> Iterator[Measure]:
-    """Rates over all steps, then by step; `real` is what happened in truth under the same actions."""
+    """Rates over all steps, then by step; `real` is the ground truth under the same actions."""
     single = [(slice(step, step + 1), f"{STEP}{step + 1}") for step in range(seen.counted.shape[1] if by_step else 0)]
     for steps, suffix in ((slice(None), ""), *single):
         for name, counted, of in _rates(seen, real, steps):
@@ -147,9 +147,9 @@ def _rates(seen: Happenings, real: Happenings, steps: slice) -> Iterator[tuple[s
 
 
 def _displacement_distance(decoder: str, seen: Happenings, real: Happenings) -> Measure | None:
-    """Total variation between where creatures go in the imagined rollout and in truth.
+    """Total variation between where creatures go in imagined rollouts and in the simulator.
 
-    Two samples of the same truth differ, too: the simulator's own is that of one half of its worlds from the other.
+    Two samples of the simulator differ, too: its own distance is that of one half of its worlds from the other.
     """
     num_envs = int(seen.env_index.max()) + 1
 

@@ -1,7 +1,7 @@
 """Human-normalised scores of Atari: in each game, 0 is playing at random and 1 is a person.
 
-What is said of all games together depends on a definition, and the paper's table mixes two of them. So all stand here
-side by side, each by a name that says what it does.
+An aggregate over all games depends on its definition, and the paper's table mixes two of them. So all are here, each
+under a name that says what it does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +43,7 @@ def _gap_of_game_means(scores: Scores) -> float:
 DEFINITIONS = (
     Definition("mean", statistics.mean, "mean"),
     Definition("median of game means", statistics.median, "median"),
-    # The usual one: all runs of all games in one heap, without its lowest and its highest quarter.
+    # The usual one: all runs of all games pooled, without the lowest and the highest quarter.
     Definition("IQM of all runs", statistics.iqm, "IQM", needs_runs=True),
     # The same where each game is one number: of 26 games, six are cut off at each end and 14 stay.
     Definition("IQM of game means", _iqm_of_game_means, "IQM"),
@@ -61,12 +61,12 @@ def games() -> tuple[str, ...]:
 
 
 def methods() -> tuple[str, ...]:
-    """Whoever has a score there."""
+    """All that have a score there."""
     return tuple(dict.fromkeys(row.method for row in rows(TABLE) if row.method not in SCALE))
 
 
 def random_and_human(env: str) -> tuple[float, float] | None:
-    """The returns that count as 0 and 1, where somebody has measured a person's."""
+    """The returns that count as 0 and 1, where a person's has been measured."""
     game = title_of(env.removeprefix("atari/"))
     if not env.startswith("atari/") or game not in games():
         return None
@@ -127,15 +127,15 @@ def paper_in_all_definitions() -> list[str]:
 
 
 def paper_by_game() -> list[str]:
-    """The 26 rows, and the two agents that are made again here as human-normalised scores, as a table."""
+    """The 26 rows, and the two agents that are reproduced here as human-normalised scores, as a table."""
     ours = {method: of_paper(method)[0] for method in ("Simulus", "ITC")}
-    everybody = (*SCALE, *methods())
+    columns = (*SCALE, *methods())
     lines = [
         [
             game,
-            *(f"{value(TABLE, who, game, 'return'):g}" for who in everybody),
+            *(f"{value(TABLE, who, game, 'return'):g}" for who in columns),
             *(f"{scores[number]:.3f}" for scores in ours.values()),
         ]
         for number, game in enumerate(games())
     ]
-    return markdown(["return", *everybody, *(f"{method}, human-normalised" for method in ours)], lines)
+    return markdown(["return", *columns, *(f"{method}, human-normalised" for method in ours)], lines)

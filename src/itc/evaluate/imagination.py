@@ -1,4 +1,4 @@
-"""Imagined rollouts under recorded actions: what would have been seen if the model were the world."""
+"""Imagined rollouts under recorded actions: what the model predicts in place of the environment."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ AT_ONCE = 32  # windows imagined together
 def imagine_windows(
     world: ModelEnv, tokens: Int32[np.ndarray, "b n"], actions: Int32[np.ndarray, "b t"], key: Array
 ) -> tuple[Int32[np.ndarray, "b frames n"], Bool[np.ndarray, "b t"]]:
-    """Imagined rollout on from each frame: the tokens of all frames, the first included, and whether no end was imagined yet."""
+    """Rollouts imagined from frames: tokens, those of the first frame included, and whether no end was imagined yet."""
     imagined, going = [], []
     for start in range(0, len(tokens), AT_ONCE):
         window = np.arange(start, start + AT_ONCE).clip(max=len(tokens) - 1)  # one shape for all
@@ -37,21 +37,21 @@ def imagine_windows(
 def _imagine(world: ModelEnv, tokens: Array, actions: Array, key: Array) -> tuple[Array, Array]:
     first = world.show(tokens)[:, None]
     steps = actions.shape[1]
-    _, imagined = imagine(world, key, first, actions[:, :0], recorded_policy(actions), jnp.int32(0), steps)
-    return imagined.outcome.tokens, imagined.outcome.terminated
+    _, rollout = imagine(world, key, first, actions[:, :0], recorded_policy(actions), jnp.int32(0), steps)
+    return rollout.outcome.tokens, rollout.outcome.terminated
 
 
 @jax.jit
 def continue_from(
     world: ModelEnv, key: Array, frames: UInt8[Array, "b t H W c"], actions: Int[Array, "b steps"]
 ) -> tuple[Int32[Array, "b imagined n"], Int32[Array, "b imagined n"]]:
-    """Tokens imagined after as many real frames as the world needs, under the actions of all but the last frame, and
-    where each came from."""
+    """Tokens imagined after as many real frames as the model needs as context, under the actions of all but the last
+    frame, and where each token came from."""
     past = world.context - 1
     policy = recorded_policy(actions[:, past:])
     steps = actions.shape[1] - past
-    _, imagined = imagine(world, key, frames[:, : past + 1], actions[:, :past], policy, jnp.int32(0), steps)
-    return imagined.outcome.tokens, imagined.outcome.source
+    _, rollout = imagine(world, key, frames[:, : past + 1], actions[:, :past], policy, jnp.int32(0), steps)
+    return rollout.outcome.tokens, rollout.outcome.source
 
 
 @jax.jit
@@ -67,7 +67,7 @@ def draw(world: ModelEnv, tokens: Int32[Array, "t n"]) -> UInt8[Array, "t H W c"
 
 
 class Played(NamedTuple):
-    """Games side by side."""
+    """Play of environments in parallel."""
 
     frames: UInt8[np.ndarray, "b t H W c"]
     actions: Int32[np.ndarray, "b t"]
@@ -75,7 +75,7 @@ class Played(NamedTuple):
 
 
 def held_out_play(run: Run, key: Array, num_envs: int, lead_in: int, steps: int) -> Played:
-    """What the run's policy sees and does in new games, after some steps that nobody looks at."""
+    """Frames and actions of the run's policy in new episodes, without the first `lead_in` steps."""
     reset_key, play_key = random.split(key)
     policy = run.policy
     start = begin(*run.env.reset(reset_key, num_envs), policy.initial_state(num_envs))

@@ -15,7 +15,7 @@ from itc.markdown import markdown
 from itc.published import Row
 from itc.train.run_folder import EVALUATION, RunError, RunFolder
 
-MARKS = {500_000: "0.5M interactions", 1_000_000: "1M interactions"}  # where the paper looks
+MARKS = {500_000: "0.5M interactions", 1_000_000: "1M interactions"}  # where the paper reports
 REACHED = {"return": "return", "return %": "return_percent", "score %": "score"}  # in the paper, in our metrics
 TIMED = {"world model training, minutes": "world model", "imagination, minutes": IMAGINATION}
 
@@ -33,11 +33,11 @@ def in_training(folder: RunFolder) -> dict[tuple[str, str], float]:
         curves.pop("return", None)
     last = max(max(points) for points in curves.values())
     rest = folder.read_config()[0].interactions_per_iteration  # an iteration may end that much before a mark
-    looked_at = {mark: name for mark, name in MARKS.items() if last > mark - rest}
-    if not looked_at or last > max(looked_at):
-        looked_at[last] = f"{last:,} interactions"
+    reported_at = {mark: name for mark, name in MARKS.items() if last > mark - rest}
+    if not reported_at or last > max(reported_at):
+        reported_at[last] = f"{last:,} interactions"
     found = {}
-    for mark, name in looked_at.items():
+    for mark, name in reported_at.items():
         for measure, points in curves.items():
             before = [x for x in points if x <= mark]
             if before:
@@ -72,7 +72,7 @@ def evaluated(folder: RunFolder) -> Evaluated:
 def in_evaluation(folder: RunFolder) -> dict[tuple[str, str], float]:
     """The mean return of episodes played after training, as the paper has it for MinAtar and Atari.
 
-    Where a person's return is known, the score between playing at random and like a person stands beside it.
+    Where a person's return is known, the score between playing at random and like a person comes with it.
     """
     found = evaluated(folder)
     setting = f"{found.env}, {found.interactions:,} interactions"
@@ -82,11 +82,11 @@ def in_evaluation(folder: RunFolder) -> dict[tuple[str, str], float]:
 
 
 def in_time(folder: RunFolder) -> dict[tuple[str, str], float]:
-    """Minutes an iteration takes, as the median over those that imagined rollout, and hours of the whole."""
+    """Minutes per iteration, the median over iterations with imagination, and hours of the whole run."""
     lines = lines_of(folder)
     spent = seconds_by_phase(lines)
     if IMAGINATION not in spent:
-        raise RunError(f"{folder.path} has not imagined yet")
+        raise RunError(f"{folder.path} has no iteration with imagination yet")
     found = {
         ("one epoch", name): seconds / 60
         for name, phase in TIMED.items()
@@ -124,7 +124,7 @@ def over_games(paths: Sequence[Path]) -> list[str]:
         for run in one.runs:
             found = evaluated(RunFolder(run.path))
             if human_normalised.random_and_human(found.env) is None:
-                raise RunError(f"{run.path} was evaluated on {found.env}, where nobody knows a person's return")
+                raise RunError(f"{run.path} was evaluated on {found.env}, where a person's return is not known")
             together.setdefault(one.method, {}).setdefault(found.env, []).append(found)
     columns = {method: _over_games(by_env) for method, by_env in together.items()}
     names = list(next(iter(columns.values()), {}))
@@ -139,7 +139,7 @@ def _over_games(by_env: dict[str, list[Evaluated]]) -> dict[str, str]:
     scores = human_normalised.of_runs({env: [one.mean_return for one in found] for env, found in by_env.items()})
     every = len(human_normalised.games())
     few = "" if len(by_env) == every else f" of {every}: {', '.join(env.removeprefix('atari/') for env in by_env)}"
-    said = {
+    lines = {
         "games": f"{len(by_env)}{few}",
         "seeds of each": f"{min(counts)}{'' if min(counts) == max(counts) else ', more of some left out'}",
         "interactions": _from_to([one.interactions for one in runs]),
@@ -147,8 +147,8 @@ def _over_games(by_env: dict[str, list[Evaluated]]) -> dict[str, str]:
     }
     found = human_normalised.in_all_definitions(scores)
     for one in human_normalised.DEFINITIONS:
-        said[one.name] = _with_interval(found[one.name], one.digits)
-    return said
+        lines[one.name] = _with_interval(found[one.name], one.digits)
+    return lines
 
 
 def _from_to(counts: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""What a run noted of each iteration: its curves, and where its time went."""
+"""What a run logged in each iteration: its curves, and where its time went."""
 
 import math
 from collections.abc import Sequence
@@ -33,9 +33,9 @@ def seconds_by_phase(lines: Sequence[Line]) -> dict[str, float]:
 
 
 def seconds_of_iteration(lines: Sequence[Line], phase: str) -> float | None:
-    """What a phase takes in an iteration: the median, as the first of each kind is compiled, over those that imagined rollout.
+    """Seconds of a phase: the median over iterations with imagination, as the first of each kind compiles.
 
-    While none of them has imagined yet, it is over all that have the phase.
+    Before the first of those, it is over all iterations that have the phase.
     """
     spent = [line.get("seconds", {}) for line in lines]
     whole = [seconds for seconds in spent if IMAGINATION in seconds]

@@ -1,4 +1,4 @@
-"""Play in worlds the model has not learned from, kept as tokens, beside what the simulator knows about it."""
+"""Play in worlds the model has not learned from, stored as tokens together with the simulator's ground truth."""
 
 from functools import partial
 from typing import NamedTuple
@@ -40,8 +40,8 @@ class Recording(NamedTuple):
     tokens: Int32[np.ndarray, "b frames n"]
     actions: Int32[np.ndarray, "b t"]
     same_episode: Bool[np.ndarray, "b t"]  # whether the frame after each step belongs to the same episode
-    tiles: Int16[np.ndarray, "b frames h w"]  # the simulator's word on each cell, see `Environment.tiles`
-    creatures: Bool[np.ndarray, "b frames"]  # whether a creature is in view, by the simulator's word
+    tiles: Int16[np.ndarray, "b frames h w"]  # the simulator's ground truth of each cell, see `Environment.tiles`
+    creatures: Bool[np.ndarray, "b frames"]  # whether a creature is in view, by the simulator
 
     def windows(self, count: int, length: int) -> Windows:
         """Pieces of so many steps within an episode, one after the other, drawn from all there are up to `count`."""
@@ -88,10 +88,10 @@ def record(
     play = begin(world, frame, policy.initial_state(num_envs))
     pieces = []
     for turn in range(-(-steps // STEPS_PER_CALL)):
-        play, seen = _play_on(env, policy, codebook, play, random.fold_in(play_key, turn))
+        play, seen = _play(env, policy, codebook, play, random.fold_in(play_key, turn))
         pieces.append(jax.device_get(seen))
     actions, ended, *per_frame = (np.concatenate(parts, axis=1) for parts in zip(*pieces, strict=True))
-    last = jax.device_get(_look(env, codebook, play))
+    last = jax.device_get(_observe(env, codebook, play))
     tokens, tiles, creatures = (
         np.concatenate([before, after[:, None]], axis=1) for before, after in zip(per_frame, last, strict=True)
     )
@@ -99,7 +99,7 @@ def record(
 
 
 @partial(jax.jit, static_argnums=0)
-def _look(env: Environment, codebook: patches.Codebook, play: Play):
+def _observe(env: Environment, codebook: patches.Codebook, play: Play):
     entities = env.entities(play.world)
     creatures = jnp.array([env.spec.entities.index(name) for name in env.spec.creatures], jnp.int8)
     in_view = (entities[..., None] == creatures[None, None, None]).any(axis=(1, 2, 3))
@@ -107,13 +107,13 @@ def _look(env: Environment, codebook: patches.Codebook, play: Play):
 
 
 @partial(jax.jit, static_argnums=0)
-def _play_on(env: Environment, policy: Player, codebook: patches.Codebook, play: Play, key: Array):
+def _play(env: Environment, policy: Player, codebook: patches.Codebook, play: Play, key: Array):
     def step(play: Play, key: Array):
-        seen = _look(env, codebook, play)
-        memory, action, _ = policy(play.policy, play.frame, play.first, key)
+        seen = _observe(env, codebook, play)
+        policy_state, action, _ = policy(play.policy, play.frame, play.first, key)
         world, outcome = env.step(play.world, action)
         ended = outcome.terminated | outcome.truncated
-        return Play(world, outcome.frame, ended, memory), (action.astype(jnp.int32), ended, *seen)
+        return Play(world, outcome.frame, ended, policy_state), (action.astype(jnp.int32), ended, *seen)
 
     play, seen = lax.scan(step, play, random.split(key, STEPS_PER_CALL))
     return play, jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), seen)

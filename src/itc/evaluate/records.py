@@ -1,4 +1,4 @@
-"""Measured numbers, with an interval each, and the file they go to."""
+"""Measured numbers, each with an interval, and the file they are written to."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -9,7 +9,7 @@ from jaxtyping import Bool, Int, Real, Shaped
 
 from itc.train.files import read_json, write_json
 
-MEASURES = "measures"  # folder of a run where its measurements are kept
+MEASURES = "measures"  # folder of a run with its measurements
 RESAMPLES = 1000  # of the bootstrap behind every interval
 DIGITS = 6
 

@@ -1,4 +1,4 @@
-"""What is to be seen in frames of tokens, real or imagined: kinds of tiles, and where the creatures are."""
+"""What frames of tokens show, real or imagined: kinds of tiles, and where the creatures are."""
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -22,7 +22,7 @@ class Scene(NamedTuple):
 
 @runtime_checkable  # for type checks while tests run
 class EntityClassifier(Protocol):
-    """Sees what is in tokens."""
+    """Maps tokens to the tiles and creatures they show."""
 
     stride: int  # squared distance a creature covers in a step, at most
 
@@ -56,7 +56,7 @@ class TileClassifier:
         return self.scene_of(self.meaning[self._in_view(tokens)])
 
     def truth(self, recording: Recording) -> Scene:
-        """The scene as the simulator knows it."""
+        """The ground truth, by the simulator."""
         return self.scene_of(self._tiles(recording))
 
     def scene_of(self, tiles: Int16[np.ndarray, "*b h w"]) -> Scene:
@@ -64,7 +64,7 @@ class TileClassifier:
         return Scene(np.where(creatures.any(axis=-3), np.int16(CREATURE), tiles), creatures)
 
     def error(self, recording: Recording) -> float:
-        """Share of real cells of the view whose meaning is not what the simulator says."""
+        """Share of real cells of the view that are misclassified, by the simulator's ground truth."""
         return float((self.meaning[self._in_view(recording.tokens)] != self._tiles(recording)).mean())
 
     def _in_view(self, tokens: Integer[np.ndarray, "*b n"]) -> Integer[np.ndarray, "*b h w"]:
@@ -103,5 +103,5 @@ class PixelClassifier:
 
 
 def classifier_for(spec: EnvSpec, codebook: Codebook, recording: Recording) -> EntityClassifier:
-    """Entity classifier that have learned from a recording what there is to see."""
+    """The entity classifier of an environment, fitted to a recording where it has to be."""
     return PixelClassifier(spec, codebook) if spec.frame_max == 1 else TileClassifier(spec, codebook, recording)

@@ -15,7 +15,7 @@ POLL = 0.5  # seconds
 
 @dataclass(frozen=True)
 class Job:
-    """Commands to run one after the other, and where what they say goes."""
+    """Commands to run one after the other, and the file for their output."""
 
     name: str
     commands: Sequence[Sequence[str]]
@@ -33,15 +33,15 @@ class _Running:
 
 @dataclass(frozen=True)
 class Finished:
-    """How a job went."""
+    """The outcome of a job."""
 
     job: Job
     ok: bool
     seconds: float
 
 
-def run_side_by_side(jobs: Sequence[Job], at_once: int, tell: Callable[[Finished], None]) -> list[Job]:
-    """Run all jobs, some at a time; returns those that failed. Stopped from outside, it stops them in good order."""
+def run_side_by_side(jobs: Sequence[Job], at_once: int, report: Callable[[Finished], None]) -> list[Job]:
+    """Run all jobs, some at a time; returns those that failed. Stopped from outside, it stops them and waits."""
     waiting, free = list(jobs), _shares(at_once)
     running: list[_Running] = []
     failed: list[Job] = []
@@ -65,9 +65,9 @@ def run_side_by_side(jobs: Sequence[Job], at_once: int, tell: Callable[[Finished
                 running.remove(one)
                 free.append(one.cores)
                 failed += [] if ok else [one.job]
-                tell(Finished(one.job, ok, time.monotonic() - one.started))
+                report(Finished(one.job, ok, time.monotonic() - one.started))
     finally:
-        # They save before they end. Whoever left earlier would make room for another that writes to the same folders.
+        # They save before they end. Until then, another program must not write to the same folders.
         with undisturbed():
             for one in running:
                 one.process.send_signal(signal.SIGTERM)
@@ -92,7 +92,7 @@ def stopped_by_sigterm() -> Generator[None]:
 
 @contextmanager
 def undisturbed() -> Generator[None]:
-    """Inside, Ctrl-C and SIGTERM do nothing: we are leaving already. Processes we started hear Ctrl-C all the same."""
+    """Inside, Ctrl-C and SIGTERM do nothing: we are leaving already. Processes we started still receive Ctrl-C."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
@@ -102,7 +102,7 @@ def undisturbed() -> Generator[None]:
 
 
 def _shares(parts: int) -> list[set[int]]:
-    """The cores this process may use, dealt out."""
+    """The cores this process may use, divided among the jobs."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
     return [set(cores[part::parts]) or set(cores) for part in range(parts)]
 

@@ -1,4 +1,4 @@
-"""How good are several runs on several tasks, taken together, and how sure is that?
+"""Statistics of several runs on several tasks together, with intervals.
 
 A matrix of scores has a row for each run (seed) and a column for each task (game). Where tasks differ in scale,
 scores are normalised first, so that 0 means playing at random and 1 means playing like a person.
@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 Scores = Float[np.ndarray, "runs tasks"]
-AnyScores = Float[np.ndarray, "_ _"]  # beside other scores, with runs of its own
+AnyScores = Float[np.ndarray, "_ _"]  # compared with other scores, with runs of its own
 
 HUMAN = 1.0  # the normalised score of a person
 LEVEL = 0.95  # of every interval
@@ -46,18 +46,18 @@ def mean(scores: Scores) -> float:
 
 
 def median(scores: Scores) -> float:
-    """Of the tasks' means: half of the tasks could be zero without it noticing."""
+    """Of the tasks' means: half of the tasks could be zero without changing it."""
     return float(np.median(scores.mean(axis=0)))
 
 
 def iqm(scores: Scores) -> float:
-    """Interquartile mean: all runs of all tasks in one heap, without its lowest and its highest quarter.
+    """Interquartile mean: all runs of all tasks pooled, without the lowest and the highest quarter.
 
     A quarter is rounded down to whole scores.
     """
-    heap = np.sort(scores, axis=None)
-    cut = heap.size // 4
-    return float(heap[cut : heap.size - cut].mean())
+    pooled = np.sort(scores, axis=None)
+    cut = pooled.size // 4
+    return float(pooled[cut : pooled.size - cut].mean())
 
 
 def task_means(scores: Scores) -> Float[np.ndarray, "1 tasks"]:
@@ -79,7 +79,7 @@ def middle_half_of_task_means(scores: Scores) -> float:
 
 
 def optimality_gap(scores: Scores, target: float = HUMAN) -> float:
-    """How far runs fall short of the target on average; going beyond it makes up for nothing."""
+    """How far runs fall short of the target on average; going beyond it compensates for nothing."""
     return float(np.maximum(target - scores, 0.0).mean())
 
 

@@ -1,4 +1,4 @@
-"""Whether a thing is to be seen in frames of an Atari game, by its colour and where it can be.
+"""Whether a thing is visible in frames of an Atari game, by its colour and where it can be.
 
 For two games only, whose colours and places were looked up in their frames of 64×64: rows from the top, columns from
 the left.

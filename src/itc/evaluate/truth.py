@@ -1,4 +1,4 @@
-"""Is a run's imagined rollout true? Play in new worlds, look at it, and measure every decoder on the same model and data."""
+"""Are imagined rollouts true? Record a run's play in new worlds; measure every decoder on the same model and data."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from itc.evaluate.records import Measure
 from itc.evaluate.scenes import EntityClassifier, classifier_for
 from itc.runs import Run
 
-# Seeds that no run trains on: worlds to learn from what there is to see, worlds to choose settings in, and others to
-# measure in, so that nobody is measured by what it was chosen for.
-LOOKING, TUNING, MEASURING = 2_000_000, 3_000_000, 4_000_000
+# Random seeds that no run trains on: worlds to fit the entity classifier in, worlds to choose settings in, and others
+# to measure in, so that no setting is measured where it was chosen.
+FITTING, TUNING, MEASURING = 2_000_000, 3_000_000, 4_000_000
 NUM_ENVS = 64
-LEAST_STEPS = 200  # per environment: long enough to get somewhere
+LEAST_STEPS = 200  # per environment: enough to get away from the start
 # All presets but those that go through Sinkhorn, which takes hours on so many frames; they can be named.
 DECODERS = tuple(name for name, config in PRESETS.items() if config.solver != "sinkhorn")
 
@@ -38,12 +38,12 @@ class Trial:
 
     @property
     def reading(self) -> str:
-        """How well the entity classifier read real frames, in a sentence."""
+        """The entity classifier's error on real frames, in a sentence."""
         seen, true = self.classifier(self.recording.tokens).creatures, self.classifier.truth(self.recording).creatures
         found, right = ((seen & true).sum() / max(1, whole.sum()) for whole in (true, seen))
         return (
-            f"{self.classifier.error(self.recording):.2%} of real cells are misclassified; {found:.1%} of creatures are seen, "
-            f"and {right:.1%} of those seen are there"
+            f"{self.classifier.error(self.recording):.2%} of real cells are misclassified; "
+            f"{found:.1%} of creatures are found, and {right:.1%} of those found are there"
         )
 
     def longest_rollout(self, steps: int) -> int:
@@ -52,18 +52,18 @@ class Trial:
 
 
 def prepare(run: Run, steps: int, worlds: int = MEASURING) -> Trial:
-    """Play at least so many steps in new worlds, after learning in others what there is to see."""
+    """Play at least so many steps in new worlds, after fitting the entity classifier in others."""
     if not run.env.spec.creatures:
-        raise ValueError(f"{run.env.spec.name} does not tell where its creatures are, which this measure follows")
+        raise ValueError(f"{run.env.spec.name} does not say where its creatures are, which this measure follows")
     if not run.codes:
         raise ValueError(f"{run.path} has learned nothing yet: its codebook is empty")
     per_env = max(LEAST_STEPS, -(-steps // NUM_ENVS))
-    looking, measuring = (
+    fitting, measuring = (
         record(run.env, run.policy, run.state.codebook, random.key(run.seed + seed), NUM_ENVS, per_env)
-        for seed in (LOOKING, worlds)
+        for seed in (FITTING, worlds)
     )
-    classifier = classifier_for(run.env.spec, run.state.codebook, looking)
-    return Trial(run, classifier, measuring, walkable_ground(classifier, run.env.spec, looking))
+    classifier = classifier_for(run.env.spec, run.state.codebook, fitting)
+    return Trial(run, classifier, measuring, walkable_ground(classifier, run.env.spec, fitting))
 
 
 def measure_accuracy(trial: Trial, decoders: Mapping[str, DecodeConfig], transitions: int) -> Iterator[Measure]:
@@ -90,7 +90,7 @@ def measure_accuracy(trial: Trial, decoders: Mapping[str, DecodeConfig], transit
 def measure_hallucination(
     trial: Trial, decoders: Mapping[str, DecodeConfig], horizon: int, count: int
 ) -> Iterator[Measure]:
-    """Imagined rollouts under recorded actions beside what happened in truth."""
+    """Imagined rollouts under recorded actions, compared with the simulator."""
     run, spec = trial.run, trial.run.env.spec
     blocks = run.config.context_frames
     if not 1 <= horizon <= blocks:
@@ -110,7 +110,7 @@ def measure_hallucination(
 
 
 def measure_single_steps(trial: Trial, decoders: Mapping[str, DecodeConfig], transitions: int) -> Iterator[Measure]:
-    """Accuracy and hallucination of single steps with the model's full context: quick, as nothing is imagined on."""
+    """Accuracy and hallucination of single steps with the model's full context: quick, as there are no rollouts."""
     run, spec = trial.run, trial.run.env.spec
     blocks = run.config.context_frames
     steps = _transitions(trial, transitions)
@@ -128,8 +128,8 @@ def measure_single_steps(trial: Trial, decoders: Mapping[str, DecodeConfig], tra
     for name, tokens in decoded.items():
         yield from hallucination(name, happened(tokens), real, by_step=False)
     yield from accuracy(
-        trial.classifier, spec, before, steps.after, actions[:, 0], steps.creatures, decoded, steps.env_index, f"context {blocks}",
-        trial.walkable,
+        trial.classifier, spec, before, steps.after, actions[:, 0], steps.creatures, decoded, steps.env_index,
+        f"context {blocks}", trial.walkable,
     )  # fmt: skip
 
 

@@ -1,1 +1,1 @@
-"""What acts: encoders, recurrent actor-critics, returns and losses."""
+"""Policies: encoders, recurrent actor-critics, returns and losses."""

@@ -1,4 +1,4 @@
-"""The objective of the Atari agent: prefer what turned out better than expected, expect rightly, stay curious."""
+"""The loss of the Atari agent: policy gradient, value estimate and entropy bonus."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -21,10 +21,10 @@ class ActorCriticConfig(Settings):
     discount: Fraction = 0.99
     lambda_: Fraction = 0.95  # of the returns
     entropy_coefficient: NotNegative = 0.001
-    return_batches: Count = 501  # whose returns tell how large advantages are
-    # Part of the returns at either side that does not count for that.
+    return_batches: Count = 501  # whose returns set the scale of advantages
+    # Part of the returns at either end that is left out of that scale.
     return_tail: Annotated[float, Range(0, 0.5, without_high=True)] = 0.025
-    mask_after_end: bool = False  # learn nothing from what is imagined after an end; the authors' agent does
+    mask_after_end: bool = False  # learn nothing from imagined steps after an episode end; the authors' agent does
     learning_rate: Positive = 0.0002
     weight_decay: NotNegative = 0.01
     max_gradient_norm: Positive = 3.0
@@ -38,7 +38,7 @@ def actor_critic_loss(
     entropy_coefficient: float,
     mask: Bool[Array, "b t1"] | None = None,
 ) -> tuple[Float32[Array, ""], dict[str, Float32[Array, ""]]]:
-    """`policy output` has one step more than `returns`: the frame after the last action counts for the entropy only.
+    """`output` has one step more than `returns`: the frame after the last action counts for the entropy only.
 
     The action at that frame may be given or left out. `mask` says which steps count; all do without one.
     """

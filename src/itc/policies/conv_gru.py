@@ -1,4 +1,4 @@
-"""The actor-critic of the token agent: encoder, recurrent memory, and two heads."""
+"""The actor-critic of the token agent: encoder, recurrent network, and two heads."""
 
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -31,14 +31,14 @@ class PolicyConfig(Settings):
 
 
 class PolicyOutput(NamedTuple):
-    """What the network thinks of a situation."""
+    """What the network computes from a frame and its recurrent state."""
 
     logits: Float32[Array, "*b a"]  # of the actions
-    value: Float32[Array, "*b"]  # in units of the return normaliser
+    value: Float32[Array, "*b"]  # estimated return, in units of the return normaliser
 
 
 class ActionRecord(NamedTuple):
-    """What is remembered of a decision, for learning from it later."""
+    """What is stored about an action, to learn from it later."""
 
     log_probability: Float32[Array, "*b"]
     value: Float32[Array, "*b"]
@@ -67,7 +67,7 @@ class Trunk(eqx.Module):
 
 
 class ActorCritic(eqx.Module):
-    """Frames in; actions' logits and a value out; a memory in between."""
+    """Frames in; action logits and a value estimate out; a recurrent state in between."""
 
     encoder: Encoder
     squeeze_norm: Normalise
@@ -107,7 +107,7 @@ class ActorCritic(eqx.Module):
     def unroll(
         self, recurrent_state: Float32[Array, "b m"], frames: UInt8[Array, "b t H W c"], first: Bool[Array, "b t"]
     ) -> tuple[Float32[Array, "b m"], PolicyOutput]:
-        """Many steps of every environment: the same, but everything that needs no memory is computed at once."""
+        """Many steps of every environment: the same, but only the recurrent state is computed step by step."""
         b, t = first.shape
         seen = self.encoder(frames.reshape(b * t, *frames.shape[2:])).reshape(b, t, -1)
         inputs = (jnp.swapaxes(self._squeezed(seen), 0, 1), first.T)
@@ -134,7 +134,7 @@ def log_probability(logits: Float32[Array, "*b a"], actions: Int[Array, "*b"]) -
 
 
 class SamplingPolicy(eqx.Module):
-    """Play what the network finds good, each action with its probability; the policy's state is its memory."""
+    """Samples actions by the network's probabilities; the policy's state is the network's recurrent state."""
 
     network: ActorCritic
 

@@ -67,12 +67,12 @@ class Block(eqx.Module):
 
 
 class Encoder(eqx.Module):
-    """Blocks one after the other; what comes out is flat."""
+    """Blocks one after the other; the output is flat."""
 
     blocks: tuple[Block, ...]
     config: EncoderConfig = eqx.field(static=True)
     frame_max: int = eqx.field(static=True)
-    size: int = eqx.field(static=True)  # numbers that come out
+    size: int = eqx.field(static=True)  # numbers in the output
 
     def __init__(
         self,

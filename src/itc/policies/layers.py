@@ -34,11 +34,11 @@ def orthogonal_gates(key: Array, shape: tuple[int, int], dtype: type) -> Float32
 
 
 class InitialWeights(NamedTuple):
-    """What a policy's convolutions and its memory start from: functions of a key, a shape and a type."""
+    """Initial weights of a policy's convolutions and recurrent network: functions of a key, a shape and a type."""
 
     convolution: Callable[[Array, tuple[int, ...], type], Array]
     gru_input: Callable[[Array, tuple[int, int], type], Array]
-    gru_memory: Callable[[Array, tuple[int, int], type], Array]
+    gru_recurrent: Callable[[Array, tuple[int, int], type], Array]
 
 
 # Named so that a configuration can choose. Of the published convolutions only the spread is known, Xavier's.
@@ -46,12 +46,12 @@ INITIAL_WEIGHTS: dict[str, InitialWeights] = {
     "published": InitialWeights(
         convolution=jax.nn.initializers.xavier_uniform(),
         gru_input=jax.nn.initializers.lecun_normal(),
-        gru_memory=jax.nn.initializers.orthogonal(),  # all gates together
+        gru_recurrent=jax.nn.initializers.orthogonal(),  # all gates together
     ),
     "unit-gain": InitialWeights(  # each convolution and each gate keeps the scale of what comes in
         convolution=jax.nn.initializers.variance_scaling(1.0, "fan_in", "normal"),
         gru_input=orthogonal_gates,
-        gru_memory=orthogonal_gates,
+        gru_recurrent=orthogonal_gates,
     ),
 }
 
@@ -75,7 +75,7 @@ def max_pool(x: Float32[Array, "b h w c"]) -> Float32[Array, "b h2 w2 c"]:
 
 
 class GRU(eqx.Module):
-    """A gated recurrent unit that forgets everything where an episode starts."""
+    """A gated recurrent unit whose state is reset where an episode starts."""
 
     from_input: Linear
     from_recurrent: Float32[Array, "m gates"]  # without a bias: that of the input serves both
@@ -83,7 +83,7 @@ class GRU(eqx.Module):
     def __init__(self, key: Array, inputs: int, size: int, initial: InitialWeights = INITIAL_WEIGHTS["published"]):
         input_key, recurrent_key = random.split(key)
         self.from_input = Linear(initial.gru_input(input_key, (inputs, 3 * size), jnp.float32))
-        self.from_recurrent = initial.gru_memory(recurrent_key, (size, 3 * size), jnp.float32)
+        self.from_recurrent = initial.gru_recurrent(recurrent_key, (size, 3 * size), jnp.float32)
 
     def __call__(
         self, recurrent_state: Float32[Array, "b m"], x: Float32[Array, "b i"], first: Bool[Array, " b"]

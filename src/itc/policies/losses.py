@@ -1,4 +1,4 @@
-"""The objective of proximal policy optimisation."""
+"""The loss of proximal policy optimisation (PPO)."""
 
 from dataclasses import dataclass
 
@@ -25,8 +25,8 @@ class PPOConfig(Settings):
     learning_rate: Positive = 0.00045
     max_gradient_norm: Positive = 0.5
     adam_epsilon: Positive = 1e-5
-    epochs: Count = 4  # on real play; imagined rollouts are used once
-    minibatches: Count = 8  # of whole environments, on real play
+    epochs: Count = 4  # on real rollouts; imagined ones are used once
+    minibatches: Count = 8  # of real rollouts, each of whole environments
 
 
 def ppo_loss(
@@ -38,7 +38,7 @@ def ppo_loss(
     config: PPOConfig,
     entropy_coefficient: float,
 ) -> tuple[Float32[Array, ""], dict[str, Float32[Array, ""]]]:
-    """Improve the policy, but not beyond the clip; fit the value; stay curious. Targets are standardised returns."""
+    """Clipped policy loss, squared value error and entropy bonus. Targets are standardised returns."""
     log_ratio = log_probability(output.logits, actions) - old_log_probability
     ratio = jnp.exp(log_ratio)
     clipped = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)

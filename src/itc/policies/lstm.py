@@ -1,4 +1,4 @@
-"""The actor-critic of the Atari agent: sees codes, remembers with an LSTM, and judges a return by bins."""
+"""The actor-critic of the Atari agent: code vectors in, an LSTM, and a value estimate as a distribution over bins."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,25 +19,25 @@ class LSTMPolicyConfig(Settings):
     """The paper's sizes, for Atari."""
 
     channels: tuple[Count, Count] = (128, 64)  # of the two convolutions
-    hidden: Count = 512  # numbers in each half of the memory, and in what it is fed
+    hidden: Count = 512  # numbers in each half of the recurrent state, and in the LSTM's input
 
 
 class LSTMState(NamedTuple):
-    """What an LSTM remembers."""
+    """The recurrent state of an LSTM."""
 
-    hidden: Float32[Array, "b m"]  # what it shows
-    cell: Float32[Array, "b m"]  # what it keeps
+    hidden: Float32[Array, "b m"]  # its output
+    cell: Float32[Array, "b m"]  # its cell state
 
 
 class PolicyOutput(NamedTuple):
-    """What the network thinks of a situation."""
+    """What the network computes from its recurrent state."""
 
     logits: Float32[Array, "*b a"]  # of the actions
     value_logits: Float32[Array, "*b bins"]  # of the return, in bins
 
     @property
     def value(self) -> Float32[Array, "*b"]:
-        """The return that the bins speak of, in the game's units."""
+        """The return that the bins stand for, in the game's units."""
         return VALUES.mean(self.value_logits)
 
 
@@ -56,17 +56,17 @@ class LSTM(eqx.Module):
     def __call__(self, recurrent_state: LSTMState, x: Float32[Array, "b m"]) -> LSTMState:
         return self.step(recurrent_state, self.from_input(x))
 
-    def step(self, recurrent_state: LSTMState, pushed: Float32[Array, "b m4"]) -> LSTMState:
-        """The same, given what the input pushes the gates by: that needs no memory, so it can be computed before."""
-        write, keep, new, show = jnp.split(pushed + self.from_hidden(recurrent_state.hidden), 4, axis=-1)
+    def step(self, recurrent_state: LSTMState, from_input: Float32[Array, "b m4"]) -> LSTMState:
+        """The same, given the input's share of the gates: without a recurrent state, it can be computed before."""
+        write, keep, new, show = jnp.split(from_input + self.from_hidden(recurrent_state.hidden), 4, axis=-1)
         cell = jax.nn.sigmoid(keep) * recurrent_state.cell + jax.nn.sigmoid(write) * jnp.tanh(new)
         return LSTMState(jax.nn.sigmoid(show) * jnp.tanh(cell), cell)
 
 
 class LSTMActorCritic(eqx.Module):
-    """Codes of a frame in; actions' logits and a value out; a memory in between.
+    """Codes of a frame in; action logits and a value estimate out; a recurrent state in between.
 
-    Every step of the game is two of the memory: the frame, after which actions and value are read off, and the action.
+    Every step of the game is two of the LSTM: the frame, after which logits and value are computed, and the action.
     """
 
     convolutions: tuple[Conv3x3, Conv3x3]
@@ -96,45 +96,45 @@ class LSTMActorCritic(eqx.Module):
         self.lstm = LSTM(keys[3], hidden)
         self.action_embedding = random.normal(keys[4], (actions, hidden))
         self.actor = uniform_linear(keys[5], hidden, actions)
-        # At first returns near zero are thought the likeliest.
+        # At first, returns near zero are the likeliest.
         self.critic = Linear(uniform_linear(keys[6], hidden, VALUES.bins).weight, value_bias())
 
     def initial_state(self, b: int) -> LSTMState:
         return LSTMState(*(jnp.zeros((b, self.config.hidden)) for _ in LSTMState._fields))
 
     def observe(self, recurrent_state: LSTMState, codes: Float32[Array, "b n e"]) -> tuple[LSTMState, PolicyOutput]:
-        """See a frame, and judge it."""
+        """Take in a frame; the recurrent state after it, and the policy output."""
         recurrent_state = self.lstm(recurrent_state, self._features(codes))
         return recurrent_state, self._heads(recurrent_state.hidden)
 
     def act(self, recurrent_state: LSTMState, actions: Int[Array, " b"]) -> LSTMState:
-        """Remember what was done."""
+        """Take in the action."""
         return self.lstm(recurrent_state, self.action_embedding[actions])
 
     def watch(
         self, recurrent_state: LSTMState, codes: Float32[Array, "b t n e"], mask: Bool[Array, "b t"]
     ) -> LSTMState:
-        """Look at what went before, without being told what was done; frames outside the mask are not there.
+        """Take in earlier frames without their actions; frames outside the mask are skipped.
 
-        The authors' agent warms up like this, so a memory of watching differs from one of playing. Nothing is learned
-        from it: no gradient passes.
+        The authors' agent warms up like this, so the recurrent state after watching differs from that after playing.
+        Nothing is learned from it: no gradient passes.
         """
-        pushed = self.lstm.from_input(self._all_features(codes))
+        from_input = self.lstm.from_input(self._all_features(codes))
 
         def step(recurrent_state: LSTMState, now):
-            pushed, there = now
-            after = self.lstm.step(recurrent_state, pushed)
-            return jax.tree.map(lambda new, old: jnp.where(there[:, None], new, old), after, recurrent_state), None
+            from_input, present = now
+            after = self.lstm.step(recurrent_state, from_input)
+            return jax.tree.map(lambda new, old: jnp.where(present[:, None], new, old), after, recurrent_state), None
 
-        recurrent_state, _ = lax.scan(step, recurrent_state, (jnp.swapaxes(pushed, 0, 1), mask.T))
+        recurrent_state, _ = lax.scan(step, recurrent_state, (jnp.swapaxes(from_input, 0, 1), mask.T))
         return lax.stop_gradient(recurrent_state)
 
     def unroll(
         self, recurrent_state: LSTMState, codes: Float32[Array, "b t n e"], actions: Int[Array, "b past"]
     ) -> PolicyOutput:
-        """Judge all frames of a game: observe, act, observe, … with everything that needs no memory computed at once.
+        """Policy outputs at all frames of a sequence: observe, act, observe, … Only the LSTM runs step by step.
 
-        What was done at the last frame changes none of these policy outputs: it may be given or left out.
+        The action at the last frame changes none of these policy outputs: it may be given or left out.
         """
         t = codes.shape[1]
         if actions.shape[1] not in (t - 1, t):
@@ -155,7 +155,7 @@ class LSTMActorCritic(eqx.Module):
         x = codes.reshape(len(codes), *self.grid, -1)
         for convolution in self.convolutions:
             x = jax.nn.silu(convolution(x))
-        # Flat with channels last. The authors' have channels first, which only numbers the same inputs otherwise.
+        # Flat with channels last. The authors' have channels first, which only orders the same inputs differently.
         return jax.nn.silu(self.squeeze_norm(self.squeeze(x.reshape(len(x), -1))))
 
     def _all_features(self, codes: Float32[Array, "b t n e"]) -> Float32[Array, "b t m"]:
@@ -167,5 +167,5 @@ class LSTMActorCritic(eqx.Module):
 
 
 def forget(recurrent_state: LSTMState, where: Bool[Array, " b"]) -> LSTMState:
-    """Empty memories, where an episode starts."""
+    """Reset the recurrent state where an episode starts."""
     return jax.tree.map(lambda leaf: jnp.where(where[:, None], 0.0, leaf), recurrent_state)

@@ -1,4 +1,4 @@
-"""From rewards to what a policy learns from: advantages, and returns in steady units."""
+"""Advantages and returns from rewards, and the normalisation of returns."""
 
 from typing import NamedTuple
 
@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float32, Int32
 
-SMALLEST_SPREAD = 0.1  # of returns: smaller ones are not blown up
-# What the moving averages are divided by, at least: the published agent does not trust its first two updates fully.
+SMALLEST_SPREAD = 0.1  # of returns: smaller ones are not scaled up
+# What the moving averages are divided by, at least: the published agent keeps them small in its first two updates.
 SMALLEST_WEIGHT_OF_MEAN, SMALLEST_WEIGHT_OF_SPREAD = 0.01, 0.1
 SMALLEST_SCALE = 1.0  # the same for `ReturnScale`
 
@@ -26,24 +26,24 @@ def advantages(
     for everything before it, but not for the end itself, where the advantage is r − V: `leaky` does that.
     """
     alive = 1.0 - ends.astype(jnp.float32)
-    surprise = rewards + discount * alive * values[:, 1:] - values[:, :-1]
+    error = rewards + discount * alive * values[:, 1:] - values[:, :-1]
     passes = jnp.ones_like(alive) if leaky else alive
 
     def step(later: Float32[Array, " b"], now):
-        surprise, passes = now
-        estimate = surprise + discount * gae_lambda * passes * later
+        error, passes = now
+        estimate = error + discount * gae_lambda * passes * later
         return estimate, estimate
 
-    _, estimates = lax.scan(step, jnp.zeros(len(rewards)), (surprise.T, passes.T), reverse=True)
-    return jnp.where(ends, surprise, estimates.T) if leaky else estimates.T
+    _, estimates = lax.scan(step, jnp.zeros(len(rewards)), (error.T, passes.T), reverse=True)
+    return jnp.where(ends, error, estimates.T) if leaky else estimates.T
 
 
 class ReturnNormaliser(NamedTuple):
-    """Moving averages of the mean and the standard deviation of returns, and how much of them is real by now."""
+    """Moving averages of the mean and the standard deviation of returns, and the weight they rest on."""
 
     mean_sum: Float32[Array, ""]
     spread_sum: Float32[Array, ""]
-    weight: Float32[Array, ""]  # 0 at first, towards 1: dividing by it undoes the start from nothing
+    weight: Float32[Array, ""]  # 0 at first, towards 1: dividing by it corrects for the start from zero
 
     @property
     def mean(self) -> Float32[Array, ""]:
@@ -75,7 +75,7 @@ def lambda_returns(
     discount: float,
     lambda_: float,
 ) -> Float32[Array, "b t"]:
-    """Returns that trust the value of the next frame by 1 − λ, and what came after it by λ.
+    """λ-returns: the value estimate of the next frame weighs 1 − λ, what came after it λ.
 
     `values` has one entry more, for the frame after the last step: beyond it there is nothing but that value. Nothing
     after an episode's end counts for what came before it.
@@ -92,10 +92,10 @@ def lambda_returns(
 
 
 class ReturnScale(NamedTuple):
-    """The returns of recent batches, in a ring, to tell how far apart returns usually lie."""
+    """The returns of recent batches, in a ring, to measure how far apart returns usually lie."""
 
     returns: Float32[Array, "batches size"]  # +∞ where nothing is stored yet: sorted, those come last
-    written: Int32[Array, ""]  # batches so far, those run over included
+    written: Int32[Array, ""]  # batches so far, overwritten ones included
 
     @property
     def stored(self) -> Int32[Array, ""]:
@@ -109,7 +109,7 @@ class ReturnScale(NamedTuple):
         return ReturnScale(self.returns.at[place].set(returns.reshape(-1)), self.written + 1)
 
     def scale(self, tail: float) -> Float32[Array, ""]:
-        """Half the way from the quantile `tail` to 1 − `tail`, but at least 1: small returns are not blown up.
+        """Half the way from the quantile `tail` to 1 − `tail`, but at least 1: small returns are not scaled up.
 
         Sorts all that is stored: the paper's half a million numbers take about 150 ms on a CPU.
         """

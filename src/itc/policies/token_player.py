@@ -1,6 +1,6 @@
 """Playing with the LSTM: policies for `itc.envs.rollout`, which see tokens in imagination and frames in the game.
 
-Both are pytrees, so that they can be handed to compiled functions. Their state is a memory.
+Both are pytrees, so that they can be passed to compiled functions. Their state is the LSTM's recurrent state.
 """
 
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -14,22 +14,22 @@ from itc.policies.lstm import LSTMActorCritic, LSTMState, forget
 
 
 class ActionRecord(NamedTuple):
-    """What is remembered of a decision, for learning from it later."""
+    """What is stored about an action, to learn from it later."""
 
-    chosen: Int32[Array, "*b"]  # the action the network sampled, which is what its memory holds
+    chosen: Int32[Array, "*b"]  # the action the network sampled, which the LSTM takes in
     value: Float32[Array, "*b"]
     first: Bool[Array, "*b"]  # whether the frame was the first of its episode
 
 
 class TokenPolicy(eqx.Module):
-    """Play what the network finds good; what it sees are tokens."""
+    """Samples actions by the network's probabilities; reads tokens."""
 
     network: LSTMActorCritic
     codebook: Float32[Array, "k e"]
     temperature: float = eqx.field(static=True, default=1.0)  # towards 0: always the likeliest action
-    epsilon: float = eqx.field(static=True, default=0.0)  # how often any action is played instead
-    # Whether a first frame empties the memory. Not in imagination that go on after an end, as the authors' do: there the
-    # memory must be what `LSTMActorCritic.unroll` will make of it, which knows of no ends.
+    epsilon: float = eqx.field(static=True, default=0.0)  # how often a random action is played instead
+    # Whether a first frame resets the recurrent state. Not in imagined rollouts that continue after an end, as the
+    # authors' do: there the state must be the one of `LSTMActorCritic.unroll`, which does not know of ends.
     forgets: bool = eqx.field(static=True, default=True)
 
     def __check_init__(self) -> None:
@@ -48,7 +48,7 @@ class TokenPolicy(eqx.Module):
         recurrent_state = forget(recurrent_state, first) if self.forgets else recurrent_state
         recurrent_state, output = self.network.observe(recurrent_state, self.codebook[tokens])
         chosen = random.categorical(action_key, output.logits / self.temperature).astype(jnp.int32)
-        # The memory is told what was chosen even where something else is played: so does the authors' agent.
+        # The LSTM takes in the chosen action even where another is played, as in the authors' agent.
         recurrent_state = self.network.act(recurrent_state, chosen)
         other = random.randint(which_key, chosen.shape, 0, output.logits.shape[-1])
         played = jnp.where(random.bernoulli(whether_key, self.epsilon, chosen.shape), other, chosen)
@@ -63,7 +63,7 @@ class Encodes(Protocol):
 
 
 class FramePolicy(eqx.Module):
-    """The same; what it sees are frames."""
+    """The same; reads frames."""
 
     tokenizer: Encodes
     policy: TokenPolicy

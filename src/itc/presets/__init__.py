@@ -1,4 +1,4 @@
-"""Presets by name, ENV/VARIANT: short files that state only differences from the defaults, which are the paper's."""
+"""Presets by name, ENV/VARIANT. They state only differences from the defaults, which are the paper's."""
 
 from difflib import get_close_matches
 
@@ -13,7 +13,7 @@ PRESETS: dict[str, Preset] = {
     **atari.PRESETS,
 }
 
-MANY = 40  # names are too many to read
+MANY = 40  # more names than this are not listed in an error
 
 
 def find(name: str) -> Preset:

@@ -1,6 +1,6 @@
 """Atari 100K: `itc train atari/pong/itc-paper --seed 0`; 26 games and five seeds in the paper.
 
-Published: mean return of the last weights after 100,000 interactions.
+Published: mean return of the final weights after 100,000 interactions.
 """
 
 from dataclasses import replace
@@ -22,13 +22,13 @@ from itc.train.vq_agent.config import (
 )
 from itc.world_models.pop import POPConfig
 
-GPU = "one GPU, 9.5 h at 20 TFLOP/s"  # by `itc bench atari`
+GPU = "one GPU, 9.5 h at 20 TFLOP/s"  # estimated by `itc bench atari`
 
 ITC_PAPER = VQConfig(decoder="paper-atari")
-# Positions only: the control for any decoder, which the paper lacks.
+# The paper's position encodings with plain sampling: the control for any decoder, which the paper lacks.
 SIMULUS_ROPE3D = replace(ITC_PAPER, decoder="sample")
 SIMULUS = replace(SIMULUS_ROPE3D, world_model=POPConfig(rotary="1d", absolute=False))
-# As released, with everything that the authors' code does otherwise.
+# As released, with everything that the authors' code does differently.
 ITC_RELEASED = replace(
     ITC_PAPER,
     decoder="released-atari",
@@ -42,9 +42,9 @@ ITC_RELEASED = replace(
     ),
 )
 
-# Small networks, every phase, one after the other: there is no time for the world model to follow a tokenizer that goes
-# on changing. Too short to play well, long enough to see and to predict. Without embeddings of cells: code vectors are
-# short after minutes of learning, and would drown in them.
+# Small networks; the phases learn one after the other, because there is no time for the world model to follow a
+# tokenizer that keeps changing. Too short to play well, long enough to learn the tokenizer and the world model. Without
+# embeddings of cells: code vectors have small norms after minutes of learning, and the embeddings would dominate them.
 QUICK = replace(
     ITC_PAPER,
     epochs=12,
@@ -78,7 +78,7 @@ QUICK = replace(
 
 
 def title_of(game: str) -> str:
-    """As the paper writes it: up_n_down is UpNDown."""
+    """A game's name as in the paper: up_n_down is UpNDown."""
     return "".join(word.capitalize() for word in game.split("_"))
 
 
@@ -90,17 +90,17 @@ PRESETS = {
     f"atari/{game}/{variant}": Preset(replace(config, env=f"atari/{game}"), about, hardware, number)
     for game in GAMES
     for variant, config, about, hardware, number in (
-        ("simulus", SIMULUS, "baseline: 1-D positions, sampling", GPU, published("Simulus", game)),
+        ("simulus", SIMULUS, "baseline: 1-D positions, plain sampling", GPU, published("Simulus", game)),
         (
             "simulus-rope3d",
             SIMULUS_ROPE3D,
-            "3-D and absolute positions, sampling: the control for any decoder",
+            "3-D and absolute positions, plain sampling: the control for any decoder",
             GPU,
             "",
         ),
-        ("itc-released", ITC_RELEASED, "the paper's agent as its code has it", GPU, published("ITC", game)),
-        ("itc-paper", ITC_PAPER, "the paper's agent, its problem solved exactly", GPU, published("ITC", game)),
+        ("itc-released", ITC_RELEASED, "the paper's agent as in the released code", GPU, published("ITC", game)),
+        ("itc-paper", ITC_PAPER, "the paper's agent, its decoder solved exactly", GPU, published("ITC", game)),
         ("itc", replace(ITC_PAPER, decoder="conserving"), "our decoder", GPU, ""),
-        ("quick", QUICK, "every phase, small; too short to play well", "two CPU cores, 9 minutes", ""),
+        ("quick", QUICK, "all phases with small networks; too short to play well", "two CPU cores, 9 minutes", ""),
     )
 }

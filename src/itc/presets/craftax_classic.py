@@ -15,14 +15,14 @@ from itc.world_models.gpt import WorldModelConfig
 
 GPU = "one GPU, 48 h on an RTX 3090"
 
-# Policy gradients are summed up over six groups of environments, which changes nothing but the memory needed.
+# Policy gradients are accumulated over six groups of environments, which only saves device memory.
 ITC_PAPER = PatchConfig(env="craftax-classic", decoder="paper", accumulate=6)
 ROPE3D = replace(ITC_PAPER, decoder="sample")
 DEDIEU_TUNED = replace(ROPE3D, world_model=WorldModelConfig(rotary="1d", absolute=False))
 DEDIEU = replace(DEDIEU_TUNED, imagine=ImagineConfig(updates=150, warm_up=200_000))
 
-# Small networks. The policy does not start from the published weights: convolutions and gates of unit gain, with which
-# everything measured with the quick presets was made.
+# Small networks. The policy is not initialised as published: its convolutions and gates have unit gain, as in all
+# measurements with the quick presets.
 QUICK = replace(
     ITC_PAPER,
     interactions=73_728,
@@ -37,9 +37,9 @@ QUICK = replace(
     imagine=ImagineConfig(updates=25, num_envs=16, steps=8, warm_up=3_000),
 )
 
-# No imagination: a policy that learns from play, and meanwhile a world model of that play, with the paper's context, to
-# measure decoders on. Small minibatches, as in the other quick presets: the number of updates counts. The policy is
-# smaller still: its convolutions would take most of the time.
+# No imagination: the policy learns from real play only, and a world model with the paper's context learns next to it,
+# to measure decoders with. Small minibatches, as in the other quick presets: the number of updates matters most. The
+# policy is smaller still: its convolutions would take most of the time.
 WORLD_MODEL = replace(
     QUICK,
     interactions=110_592,
@@ -53,16 +53,18 @@ WORLD_MODEL = replace(
 
 PRESETS = {
     "craftax-classic/dedieu": Preset(
-        DEDIEU, "baseline of Dedieu et al.: 1-D positions, sampling", GPU, "68.14 / 24.89"
+        DEDIEU, "baseline of Dedieu et al.: 1-D positions, plain sampling", GPU, "68.14 / 24.89"
     ),
-    "craftax-classic/dedieu-tuned": Preset(DEDIEU_TUNED, "the same with the paper's tuning (†)", GPU, "68.55 / 27.24"),
+    "craftax-classic/dedieu-tuned": Preset(
+        DEDIEU_TUNED, "the same baseline with the paper's tuning (†)", GPU, "68.55 / 27.24"
+    ),
     "craftax-classic/rope3d": Preset(
-        ROPE3D, "3-D and absolute positions, sampling: the control for any decoder", GPU, "71.85 / 33.94"
+        ROPE3D, "3-D and absolute positions, plain sampling: the control for any decoder", GPU, "71.85 / 33.94"
     ),
     "craftax-classic/itc-paper": Preset(ITC_PAPER, "the paper's agent", GPU, "72.46 / 35.60"),
     "craftax-classic/itc": Preset(replace(ITC_PAPER, decoder="conserving"), "our decoder", GPU),
     "craftax-classic/world-model": Preset(
-        WORLD_MODEL, "play and a model of it, to measure decoders on", "two CPU cores"
+        WORLD_MODEL, "real play and a world model of it, to measure decoders with", "two CPU cores"
     ),
-    "craftax-classic/quick": Preset(QUICK, "every phase, small; too short to learn much", "two CPU cores"),
+    "craftax-classic/quick": Preset(QUICK, "all phases with small networks; too short to learn much", "two CPU cores"),
 }

@@ -1,4 +1,4 @@
-"""The built-in world of walkers: `itc train creatures/quick`. Nothing about it is published."""
+"""The built-in environment of walkers: `itc train creatures/quick`. The paper has no numbers for it."""
 
 from dataclasses import replace
 
@@ -16,10 +16,10 @@ QUICK = replace(
     interactions=73_728,
     collect=CollectConfig(num_envs=16, steps=96, replay_frames=32_000),
     world_model=replace(MINATAR_QUICK.world_model, context_frames=8),
-    # Small minibatches, many of them: within minutes the number of updates counts.
+    # Many small minibatches: within minutes the number of updates matters most.
     world_model_learning=WorldModelLearning(updates=200, minibatches=1, sequences=4, learning_rate=2e-3),
     policy=PolicyConfig(EncoderConfig((16, 16, 32)), recurrent_size=64, hidden=128, initial_weights="unit-gain"),
     imagine=ImagineConfig(updates=25, num_envs=16, steps=8, warm_up=3_000),
 )
 
-PRESETS = {"creatures/quick": Preset(QUICK, "a world whose truth is known", "two CPU cores, minutes")}
+PRESETS = {"creatures/quick": Preset(QUICK, "small environment whose ground truth is known", "two CPU cores, minutes")}

@@ -32,10 +32,10 @@ ITC_PAPER = PatchConfig(
 ROPE3D = replace(ITC_PAPER, decoder="sample")
 DEDIEU = replace(ROPE3D, world_model=WorldModelConfig(rotary="1d", absolute=False))
 
-# Small networks, short imagined rollouts, and imagined rollouts from the third iteration on: minutes on two cores. The target normaliser
-# forgets slowly: at the paper's 0.925 it swings between the returns of real and of imagined play in every iteration.
-# The policy does not start from the published weights: convolutions and gates of unit gain, with which everything
-# measured with the quick presets was made.
+# Small networks and short imagined rollouts, from the third iteration on: minutes on two cores. The return normaliser
+# averages over longer: at the paper's 0.925 it alternates between the returns of real and of imagined rollouts in every
+# iteration. The policy is not initialised as published: its convolutions and gates have unit gain, as in all
+# measurements with the quick presets.
 QUICK = replace(
     ITC_PAPER,
     interactions=46_080,
@@ -57,7 +57,7 @@ QUICK = replace(
     ppo=replace(ITC_PAPER.ppo, target_decay=0.99),
     imagine=ImagineConfig(updates=80, steps=10, warm_up=9_300),
 )
-# No imagination: a policy that learns from play, and meanwhile a model of that play, with the paper's context.
+# No imagination: the policy learns from real play only, and a world model with the paper's context learns next to it.
 WORLD_MODEL = replace(
     QUICK,
     interactions=110_592,
@@ -71,11 +71,17 @@ PRESETS = {
     f"minatar/{game}/{variant}": Preset(replace(config, env=f"minatar/{game}"), about, hardware, published)
     for game, (dedieu, itc) in PUBLISHED.items()
     for variant, config, about, hardware, published in (
-        ("dedieu", DEDIEU, "baseline of Dedieu et al.: 1-D positions, sampling", GPU, dedieu),
-        ("rope3d", ROPE3D, "3-D and absolute positions, sampling: the control for any decoder", GPU, ""),
+        ("dedieu", DEDIEU, "baseline of Dedieu et al.: 1-D positions, plain sampling", GPU, dedieu),
+        ("rope3d", ROPE3D, "3-D and absolute positions, plain sampling: the control for any decoder", GPU, ""),
         ("itc-paper", ITC_PAPER, "the paper's agent", GPU, itc),
         ("itc", replace(ITC_PAPER, decoder="conserving-minatar"), "our decoder", GPU, ""),
-        ("world-model", WORLD_MODEL, "play and a model of it, to measure decoders on", "two CPU cores", ""),
+        (
+            "world-model",
+            WORLD_MODEL,
+            "real play and a world model of it, to measure decoders with",
+            "two CPU cores",
+            "",
+        ),
         ("quick", QUICK, "small networks, learns in minutes", "two CPU cores, 8 minutes", ""),
     )
 }

@@ -1,4 +1,4 @@
-"""What a preset says about itself."""
+"""A preset: settings with a description."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Preset:
-    """A training configuration, what it is for, and what it needs."""
+    """The settings of a training run, and what `itc presets` lists about it."""
 
-    config: Any  # the agent's own kind of `TrainConfig`
-    about: str
-    hardware: str
-    published: str = ""  # the paper's number, where it has one
+    config: Any  # the agent's subclass of `TrainConfig`
+    about: str  # what it is for
+    hardware: str  # what it needs, and the time it takes where that is known
+    published: str = ""  # the paper's number, if there is one

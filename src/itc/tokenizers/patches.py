@@ -62,7 +62,7 @@ class Codebook(NamedTuple):
 
     @property
     def bucket(self) -> int:
-        """How many codes to compute with today. Asks for the size, so it is not for compiled functions."""
+        """How many codes to compute with. Reads the size, so it is not for compiled functions."""
         return bucket_of(int(self.size), len(self.patches))
 
     @property
@@ -120,7 +120,7 @@ def update(codebook: Codebook, frames: UInt8[Array, "b H W c"], config: PatchTok
     before, those added by earlier turns, and those added earlier in this turn. The first two are compared in
     one matrix product. What remains is visited in order: the first remaining patch is far from all codes, so the scan
     would add it, and it drops from the rest exactly those that the scan would find near it. Repetitions of a patch can
-    be left out: after its first visit it is near a code always, and a full codebook stays full.
+    be left out: after its first visit it is always near a code, and a full codebook stays full.
     """
     if codebook.patches.shape != (config.codes, *config.patch):
         raise ValueError(f"codebook has patches {codebook.patches.shape}, config says {(config.codes, *config.patch)}")
@@ -153,7 +153,7 @@ def update(codebook: Codebook, frames: UInt8[Array, "b H W c"], config: PatchTok
 
 
 def report_saturation(before: Codebook, after: Codebook) -> None:
-    """Warn when the codebook has just become full. Compares two states, so it speaks once, also in a resumed run."""
+    """Warn when the codebook has just become full. Compares two states, so it warns once, also in a resumed run."""
     if bool(after.full) and not bool(before.full):
         warnings.warn(
             f"the codebook is full: all {len(after.patches)} codes are in use. From now on new patches are shown as "

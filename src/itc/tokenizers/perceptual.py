@@ -1,7 +1,7 @@
-"""How different two pictures look: LPIPS, the distance between what a network trained on photographs sees in them.
+"""How different two pictures look: LPIPS, the distance between their features in a network trained on photographs.
 
-The network is VGG16; how much each of its channels counts was fitted to people's policy outputs. Both come from files that
-others publish, and nothing here is trained.
+The network is VGG16; how much each of its channels counts was fitted to human judgements. Both come from published
+files, and nothing here is trained.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from itc.layers import Conv3x3
 VGG_SHA256 = "397923af"
 # LPIPS 0.1 for VGG16 (lpips/weights/v0.1/vgg.pth in the package of that name).
 LINEAR_MD5 = "d507d7349b931f0638a25a48a722f98a"
-# VGG16's convolutions by their number among its layers; a picture is halved between blocks and looked at after each.
+# VGG16's convolutions by their number among its layers; pictures are halved between blocks, features taken after each.
 BLOCKS = ((0, 2), (5, 7), (10, 12, 14), (17, 19, 21), (24, 26, 28))
 CHANNELS = (3, 64, 128, 256, 512, 512)  # of the picture and of each block
 SMALLEST_SIDE = 2 ** (len(BLOCKS) - 1)
@@ -53,20 +53,20 @@ class Perceptual(eqx.Module):
         fixed = lax.stop_gradient(self)
         keys = random.split(key, len(self.blocks)) if self.dropout and key is not None else [None] * len(self.blocks)
         # One picture after the other, not side by side: in training one of them needs no gradient.
-        seen = zip(fixed.see(x), fixed.see(y), fixed.weights, keys, strict=True)
-        return reduce(jnp.add, [_distance(*both, weight, block_key) for *both, weight, block_key in seen])
+        features = zip(fixed.features(x), fixed.features(y), fixed.weights, keys, strict=True)
+        return reduce(jnp.add, [_distance(*both, weight, block_key) for *both, weight, block_key in features])
 
-    def see(self, x: Float32[Array, "b h w 3"]) -> list[Float32[Array, "b _ _ _"]]:
-        """What the network makes of pictures, after each block."""
+    def features(self, x: Float32[Array, "b h w 3"]) -> list[Float32[Array, "b _ _ _"]]:
+        """The network's features of pictures, after each block."""
         shift, scale = (jnp.asarray(three, jnp.float32)[None, None, None] for three in (SHIFT, SCALE))
         x = (x - shift) / scale
-        seen = []
+        found = []
         for number, block in enumerate(self.blocks):
             x = x if number == 0 else halve(x)
             for conv in block:
                 x = jax.nn.relu(conv(x))
-            seen.append(x)
-        return seen
+            found.append(x)
+        return found
 
 
 def halve(x: Float32[Array, "b h w c"]) -> Float32[Array, "b h2 w2 c"]:
@@ -78,7 +78,7 @@ def halve(x: Float32[Array, "b h w c"]) -> Float32[Array, "b h2 w2 c"]:
 def _distance(
     x: Float32[Array, "b h w c"], y: Float32[Array, "b h w c"], weight: Float32[Array, " c"], key: Array | None
 ) -> Float32[Array, " b"]:
-    """Squared differences of the directions seen at each place, weighted by channel; the mean over places."""
+    """Squared differences of the features' directions at each place, weighted by channel; the mean over places."""
     difference = jnp.square(_direction(x) - _direction(y))
     if key is not None:
         difference = jnp.where(random.bernoulli(key, 1 - DROPPED, x.shape), difference / (1 - DROPPED), 0.0)
@@ -87,7 +87,7 @@ def _distance(
 
 def _direction(x: Float32[Array, "b h w c"]) -> Float32[Array, "b h w c"]:
     square = jnp.square(x).sum(axis=-1, keepdims=True)
-    # Where nothing is seen at all, the root's slope is infinite, and its gradient would not be a number.
+    # Where all features are zero, the root's slope is infinite, and its gradient would not be a number.
     nothing = square == 0
     norm = jnp.where(nothing, 0.0, jnp.sqrt(jnp.where(nothing, 1.0, square)))
     return x / (norm + NORM_EPSILON)

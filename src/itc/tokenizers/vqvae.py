@@ -1,5 +1,5 @@
 """Tokens that are learned: a VQ-VAE. One network turns a frame into a grid of vectors, each is replaced by the nearest
-row of a codebook, and another network draws the frame again from those rows.
+row of a codebook, and another network reconstructs the frame from those rows.
 
 For Atari: 64×64×3 bytes become 8×8 tokens out of 512. Plain: no moving averages, no attention, no residual blocks.
 """
@@ -182,7 +182,7 @@ class VQVAE(eqx.Module):
         return self.encoder(from_bytes(frames)).reshape(len(frames), -1, self.config.code_size)
 
     def encode(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
-        """The tokens of each frame, whatever other frames are in the batch: they can be kept for later."""
+        """The tokens of each frame, whatever other frames are in the batch: they can be stored."""
         return nearest(self.codebook, self.embed(frames))
 
     def embedding(self, tokens: Int[Array, "... n"]) -> Float32[Array, "... n e"]:
@@ -190,7 +190,7 @@ class VQVAE(eqx.Module):
         return self.codebook[tokens]
 
     def decode(self, tokens: Int[Array, "b n"], statistics: Statistics) -> UInt8[Array, "b H W c"]:
-        """Frames drawn from tokens, each on its own."""
+        """Frames reconstructed from tokens, each on its own."""
         return to_bytes(self.decoder(self._on_grid(self.embedding(tokens)), statistics))
 
     def reconstruct(self, frames: UInt8[Array, "b H W c"], statistics: Statistics) -> Reconstruction:
@@ -220,11 +220,11 @@ def vqvae_loss(
     perceptual: Perceptual | None = None,
     key: Array | None = None,
 ) -> tuple[Float32[Array, ""], tuple[Reconstruction, dict[str, Float32[Array, ""]]]]:
-    """Codes should be near what they stand for, z near its code, and the frame drawn again like the frame: in its
-    pixels and, given `perceptual`, in what a network trained on photographs sees. All weigh the same.
+    """Codes should be near what they stand for, z near its code, and the reconstruction near the frame: in its pixels
+    and, given `perceptual`, in the features of a network trained on photographs. All weigh the same.
 
-    `key` is for a `perceptual` with dropout. With the loss comes what was made of the frames; the statistics in it are
-    those to go on with.
+    `key` is for a `perceptual` with dropout. With the loss comes the reconstruction; the statistics in it are those to
+    continue with.
     """
     made = model.reconstruct(frames, statistics)
     target = from_bytes(frames)
@@ -271,7 +271,7 @@ def to_bytes(x: Float32[Array, "b H W c"]) -> UInt8[Array, "b H W c"]:
 def nearest(codebook: Float32[Array, "k e"], z: Float32[Array, "b n e"]) -> Int32[Array, "b n"]:
     """The code at the smallest squared distance, the first of several."""
     # |z − c|² = |z|² − 2 z·c + |c|², without |z|²: it is the same for all codes, and would cost digits, as codes are
-    # small at first and differ little. For the same reason no short floats on machines that like to multiply those.
+    # small at first and differ little. For the same reason full precision, even where shorter floats multiply faster.
     product = jnp.einsum("bne,ke->bnk", z, codebook, precision=lax.Precision.HIGHEST)
     scores = jnp.square(codebook).sum(axis=1)[None, None] - 2 * product
     number = jnp.arange(len(codebook), dtype=jnp.int32)[None, None]

@@ -1,1 +1,1 @@
-"""One file per line of the training loop."""
+"""Training: the loop, imagination, checkpoints and run folders; one folder per agent, with one file per phase."""

@@ -1,4 +1,4 @@
-"""What the loop, the commands and the report ask of an agent, whatever it is made of."""
+"""The interface of an agent: what the training loop, the commands and the report need from it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -22,50 +22,50 @@ Metrics = dict[str, Float32[Array, ""]]
 
 @runtime_checkable
 class TrainState(Protocol):
-    """Everything that changes while training, a named tuple; each agent adds what it learns."""
+    """Everything that changes during training, a named tuple; each agent adds its networks and optimisers."""
 
     iteration: Int32[Array, ""]
-    part: Int32[Array, ""]  # of the iteration's work: what comes next
-    tally: Tally
-    memory: Replay
-    key: Array  # never changes: every piece of work derives its own from it
+    part: Int32[Array, ""]  # index of the iteration's next part
+    tally: Tally  # returns of the episodes played
+    memory: Replay  # the replay buffer
+    key: Array  # never changes: each part derives its own key from it
 
     def _replace(self, **changes: Any) -> Any: ...
 
 
 class Part(NamedTuple):
-    """A piece of work that can be stopped after and resumed at: which phase it belongs to, and what to do."""
+    """A piece of an iteration's work. Training can stop before or after it, and resume there."""
 
-    phase: str
-    do: Callable[[Any, Array], tuple[Any, Metrics]]  # (state, key) → (state, what was measured)
-    updates: int = 0  # of something that learns, how many it makes
+    phase: str  # play, tokenizer, world model, imagination, …
+    do: Callable[[Any, Array], tuple[Any, Metrics]]  # (state, key) → (state, metrics)
+    updates: int = 0  # gradient updates that it makes
 
 
 class CodePictures(NamedTuple):
-    """Codes to look at."""
+    """Pictures of the tokenizer's codes, for the report."""
 
     pictures: UInt8[np.ndarray, "k ph pw c"]
     most: int  # how many codes there can be
-    note: str  # what is to be seen
+    note: str  # what the pictures show
 
 
 class Agent(ABC):
-    """One kind of agent: no state of its own, only functions of a configuration and a training state."""
+    """One kind of agent. It has no state: everything is a function of a configuration and a training state."""
 
-    def check(self, env: Environment, config: Any) -> None:  # noqa: B027  most have nothing to say
-        """Say what cannot work here, a missing file above all, before anything is done."""
+    def check(self, env: Environment, config: Any) -> None:  # noqa: B027  most agents check nothing
+        """Raise an error if this cannot be trained, for example because a file is missing, before any work is done."""
 
     @abstractmethod
     def new_state(self, env: Environment, config: Any, seed: int) -> Any:
-        """Nothing learned yet."""
+        """The state before training."""
 
     @abstractmethod
     def shape_of_state(self, env: Environment, config: Any) -> Any:
-        """The same without any numbers, for reading a checkpoint: nothing is compiled or allocated."""
+        """Shapes and types of the state, for reading a checkpoint: nothing is compiled or allocated."""
 
     @abstractmethod
     def parts_of(self, env: Environment, config: Any, iteration: int) -> list[Part]:
-        """All pieces of work of one iteration (from 0), in order."""
+        """The parts of one iteration (counted from 0), in order."""
 
     @abstractmethod
     def player(self, state: Any, config: Any) -> Player:
@@ -73,27 +73,27 @@ class Agent(ABC):
 
     @abstractmethod
     def codes(self, state: Any) -> int:
-        """How many codes are in use; 0 while nothing has learned to see."""
+        """How many of the tokenizer's codes are in use; 0 before the tokenizer has learned."""
 
     @abstractmethod
     def code_pictures(self, state: Any) -> CodePictures:
-        """What the codes in use look like."""
+        """Pictures of the codes in use."""
 
     @abstractmethod
     def world(self, state: Any, env: Environment, config: Any, decoder: DecodeConfig) -> ModelEnv:
-        """The learned world, playable like an environment."""
+        """The world model as an environment."""
 
     @abstractmethod
     def imagine(self, state: Any, world: Any, config: Any, key: Array, num_envs: int, steps: int) -> Rollout:
-        """The policy at play in the learned world, from moments out of the replay memory."""
+        """An imagined rollout of the policy, starting from frames of the replay buffer."""
 
 
 def parts_of_updates(
     phase: str, do: Callable[[int, Any, Array], tuple[Any, Metrics]], updates: int, at_most: int
 ) -> list[Part]:
-    """Updates that are compiled into one call, at most so many: enough for the overhead, few enough to stop in between.
+    """Parts that make `at_most` updates each, or fewer: enough to hide the overhead of a call, few enough to stop soon.
 
-    All calls are equally long, which compiles once. `do` is told how many first.
+    All parts make the same number of updates, so that `do` is compiled once; that number is its first argument.
     """
     per_part = max(size for size in range(1, at_most + 1) if updates % size == 0)
     return [Part(phase, partial(do, per_part), per_part)] * (updates // per_part)

@@ -1,4 +1,4 @@
-"""All agents, by the name that their configurations carry."""
+"""All agents, by name (`TrainConfig.agent`)."""
 
 from itc.train.agent import Agent
 from itc.train.config import TrainConfig

@@ -1,7 +1,7 @@
-"""Checkpoints: a state saved whole or not at all, checked when read, the last few kept.
+"""Checkpoints: a state is saved completely or not at all, and checked when read; the last few are kept.
 
 Reading changes nothing. A checkpoint that cannot be used is either damaged (it is not what was saved) or does not fit
-(it is whole, but of other settings or of another version); the errors say which, and why.
+(it is complete, but of other settings or of another version); the error says which, and why.
 """
 
 import hashlib
@@ -24,16 +24,16 @@ from itc.train.errors import TrainError
 from itc.train.files import free_name, read_json, replace_file
 from itc.train.state import Layout, check_memory, digest_of, from_plain_arrays, layout_of, plain_arrays
 
-KEEP = 2
-FORMAT = 1  # of the notes
-NAME = re.compile(r"\d{6,}-\d{4,}")  # iterations and parts done; nothing else in the folder is a checkpoint
-UNFINISHED = ".unfinished"  # at the end of a name: it may be half written
-SET_ASIDE = ".set-aside"  # it could not be used, and training went on from an earlier one
+KEEP = 2  # checkpoints
+FORMAT = 1  # version of the notes' format
+NAME = re.compile(r"\d{6,}-\d{4,}")  # completed iterations and parts; nothing else in the folder is a checkpoint
+UNFINISHED = ".unfinished"  # suffix of a checkpoint that may be incomplete
+SET_ASIDE = ".set-aside"  # suffix of one that could not be used, so that training resumed from an earlier one
 STATE, NOTES = "state", "notes.json"
 
 
 class CheckpointError(TrainError):
-    """A checkpoint could not be written or read; the message says which, and what is left."""
+    """A checkpoint could not be written or read; the message says which."""
 
 
 class Damaged(CheckpointError):
@@ -41,12 +41,12 @@ class Damaged(CheckpointError):
 
 
 class Mismatch(CheckpointError):
-    """It is whole, but was saved by other settings or another version."""
+    """It is complete, but was saved with other settings or by another version."""
 
 
 @dataclass(frozen=True)
 class Saved:
-    """What a save cost."""
+    """Where a checkpoint was saved, how long it took, and its size."""
 
     path: Path
     seconds: float
@@ -55,7 +55,7 @@ class Saved:
 
 class Restored(NamedTuple):
     state: Any
-    notes: dict[str, Any]  # whatever was saved along with it
+    notes: dict[str, Any]  # saved next to the state
     passed_over: tuple[str, ...] = ()  # names of newer checkpoints that could not be used
 
 
@@ -64,9 +64,9 @@ def name_of(iteration: int, part: int) -> str:
 
 
 def save(folder: Path, name: str, state: Any, notes: dict[str, Any] | None = None) -> Saved:
-    """Write a checkpoint next to the earlier ones, then drop all but the last few.
+    """Write a checkpoint, then delete all but the last `KEEP`.
 
-    It gets its name only when it is complete, so a name without "unfinished" is a whole checkpoint.
+    It gets its name only when it is complete, so a name without "unfinished" is a complete checkpoint.
     """
     started = time.perf_counter()
     path = folder.absolute() / name
@@ -88,7 +88,7 @@ def save(folder: Path, name: str, state: Any, notes: dict[str, Any] | None = Non
         replace_file(unfinished / NOTES, json.dumps(about | (notes or {})) + "\n")
         shutil.rmtree(path, ignore_errors=True)
         unfinished.rename(path)
-    except Exception as problem:  # a full disk reaches us as one of several kinds of error
+    except Exception as problem:  # a full disk raises one of several kinds of error
         shutil.rmtree(unfinished, ignore_errors=True)
         left = names(folder)
         kept = f"the last good one is {folder / left[-1]}" if left else "there is no earlier one"
@@ -116,9 +116,9 @@ def _entries(folder: Path, pattern: re.Pattern) -> list[str]:
 
 
 def restore(folder: Path, like: Any) -> Restored | None:
-    """The newest checkpoint that is whole and fits, or None if there never was one; `like` has its structure.
+    """The newest checkpoint that is intact and fits, or None if there never was one; `like` has its structure.
 
-    Warns of each newer one that it passes over.
+    Warns of each newer checkpoint that cannot be used.
     """
     problems: dict[str, CheckpointError] = {}
     for name in reversed(names(folder)):
@@ -138,20 +138,20 @@ def restore(folder: Path, like: Any) -> Restored | None:
 
 
 def set_aside(folder: Path, passed_over: Iterable[str]) -> None:
-    """Rename checkpoints that cannot be used: training goes on from an earlier one and will write these names."""
+    """Rename checkpoints that cannot be used: training resumes from an earlier one and will write these names."""
     for name in passed_over:
         (folder / name).rename(free_name(folder / (name + SET_ASIDE)))
 
 
 def read(path: Path, like: Any) -> Restored:
-    """Read one checkpoint, and make sure it is what was saved and what is expected."""
+    """Read one checkpoint, and check that it is what was saved and what is expected."""
     notes = read_notes(path)
     check_fits(path, notes, layout_of(like))
     return Restored(from_plain_arrays(like, read_arrays(path, notes)), notes)
 
 
 def check_fits(path: Path, notes: dict[str, Any], expected: Layout) -> None:
-    """Stop if a checkpoint holds other arrays than these, and name the first."""
+    """Raise an error if a checkpoint holds other arrays than expected; it names the first differences."""
     differences = _differences(notes["arrays"], expected)
     if differences:
         more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
@@ -162,7 +162,7 @@ def check_fits(path: Path, notes: dict[str, Any], expected: Layout) -> None:
 
 
 def read_notes(path: Path) -> dict[str, Any]:
-    """What is noted beside a checkpoint, checked."""
+    """The notes of a checkpoint, checked."""
     try:
         notes = read_json(path / NOTES, dict)
     except (ValueError, OSError) as problem:
@@ -179,9 +179,9 @@ def read_notes(path: Path) -> dict[str, Any]:
 
 
 def read_arrays(path: Path, notes: dict[str, Any]) -> list[Any]:
-    """The arrays of a checkpoint as they were saved, whatever they are for."""
+    """The arrays of a checkpoint, checked to be what was saved; on this device, wherever they were saved."""
     _check_files(path, notes["files"])
-    here = jax.sharding.SingleDeviceSharding(jax.devices()[0])  # wherever it was saved
+    here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     try:
         check_memory(notes["arrays"])
         shapes = [jax.ShapeDtypeStruct(shape, jnp.dtype(dtype), sharding=here) for _, shape, dtype in notes["arrays"]]
@@ -195,7 +195,7 @@ def read_arrays(path: Path, notes: dict[str, Any]) -> list[Any]:
 
 
 def _files_of(folder: Path) -> dict[str, str]:
-    """Every file below a folder, with a fingerprint of what it holds."""
+    """Every file below a folder, with the SHA-256 of its contents."""
     found = {}
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         with file.open("rb") as stream:
@@ -204,7 +204,7 @@ def _files_of(folder: Path) -> dict[str, str]:
 
 
 def _check_files(path: Path, saved: dict[str, str]) -> None:
-    """Stop if the files of a checkpoint are not those that were saved, before anybody makes sense of them."""
+    """Raise an error if the files of a checkpoint are not those that were saved, before anything parses them."""
     found = _files_of(path / STATE)
     missing, strange = sorted(saved.keys() - found.keys()), sorted(found.keys() - saved.keys())
     changed = [name for name in found if name in saved and found[name] != saved[name]]
@@ -239,6 +239,6 @@ def _is_array(entry: Any) -> bool:
 
 
 def _first_line(problem: Exception) -> str:
-    """What went wrong, without the pages that the storage library adds."""
-    said = str(problem).partition("[tensorstore_spec")[0].strip().splitlines()
-    return f"{type(problem).__name__}: {said[0]:.300}" if said else type(problem).__name__
+    """The error's message, without the pages that the storage library adds."""
+    lines = str(problem).partition("[tensorstore_spec")[0].strip().splitlines()
+    return f"{type(problem).__name__}: {lines[0]:.300}" if lines else type(problem).__name__

@@ -1,4 +1,4 @@
-"""Play the real game with the current policy, and keep count of what it brought."""
+"""Play the real environments with the current policy, and keep statistics of the episodes."""
 
 from typing import Any, NamedTuple
 
@@ -13,13 +13,13 @@ from itc.types import AnyArray, EnvSpec, Rollout
 
 
 class Tally(NamedTuple):
-    """Episodes so far. Recent ones are kept in a ring, one place per iteration."""
+    """Statistics of the episodes so far; those of recent iterations in a ring buffer, one slot per iteration."""
 
-    running_return: Float32[Array, " b"]  # of the episodes under way
-    episodes: Int32[Array, ""]
+    running_return: Float32[Array, " b"]  # of the episodes that have not ended
+    episodes: Int32[Array, ""]  # that have ended
     achieved: Int32[Array, " a"]  # in how many episodes each achievement was unlocked
-    recent_returns: Float32[Array, " r"]  # their sum, by iteration
-    recent_episodes: Int32[Array, " r"]
+    recent_returns: Float32[Array, " r"]  # sum of the returns, by iteration
+    recent_episodes: Int32[Array, " r"]  # how many ended, by iteration
 
 
 def new_tally(spec: EnvSpec, num_envs: int, recent: int) -> Tally:
@@ -35,16 +35,19 @@ def new_tally(spec: EnvSpec, num_envs: int, recent: int) -> Tally:
 def collect(
     env: Environment, policy: Player, play: Play, key: Array, steps: int, pictures: tuple[str, ...] = ()
 ) -> tuple[Play, Rollout]:
-    """Let the policy play on."""
-    play_on = _compiled if env.pure else rollout
-    return play_on(env, play, policy, key, steps, pictures)
+    """Let the policy play `steps` more steps in each environment; `pictures` of the outcome are kept if named.
+
+    An emulator cannot be compiled: it is stepped from Python.
+    """
+    roll_out = _compiled if env.pure else rollout
+    return roll_out(env, play, policy, key, steps, pictures)
 
 
 _compiled = jax.jit(rollout, static_argnums=(0, 4, 5))
 
 
 def as_steps(seen: Rollout) -> dict[str, Any]:
-    """What the replay memory keeps of a rollout."""
+    """What the replay buffer stores of a rollout."""
     return {
         "frame": seen.frames,
         "action": seen.actions,
@@ -54,13 +57,13 @@ def as_steps(seen: Rollout) -> dict[str, Any]:
 
 
 def ends_of(seen: Rollout) -> AnyArray:
-    """(b, t) Where an episode ended, for either reason."""
+    """(b, t) Whether the step ended an episode, terminated or truncated."""
     return seen.outcome.terminated | seen.outcome.truncated
 
 
 @jax.jit
 def count(tally: Tally, seen: Rollout, iteration: Int32[Array, ""]) -> Tally:
-    """Add the episodes that ended during a rollout."""
+    """Add the episodes that ended in a rollout of this iteration."""
     ends, rewards = ends_of(seen), seen.outcome.reward
 
     def step(running: Float32[Array, " b"], now):
@@ -71,30 +74,30 @@ def count(tally: Tally, seen: Rollout, iteration: Int32[Array, ""]) -> Tally:
     running_return, finished = lax.scan(step, tally.running_return, (rewards.T, ends.T))
     episodes = ends.sum(dtype=jnp.int32)
     achieved = (seen.outcome.achievements & ends[..., None]).sum(axis=(0, 1), dtype=jnp.int32)
-    place = iteration % len(tally.recent_returns)
+    slot = iteration % len(tally.recent_returns)
     return Tally(
         running_return=running_return,
         episodes=tally.episodes + episodes,
         achieved=tally.achieved + achieved,
-        recent_returns=tally.recent_returns.at[place].set(finished.sum()),
-        recent_episodes=tally.recent_episodes.at[place].set(episodes),
+        recent_returns=tally.recent_returns.at[slot].set(finished.sum()),
+        recent_episodes=tally.recent_episodes.at[slot].set(episodes),
     )
 
 
-def read(tally: Tally, spec: EnvSpec) -> dict[str, float]:
-    """Mean return of recent episodes, and the score over all of them where the game has achievements."""
+def episode_metrics(tally: Tally, spec: EnvSpec) -> dict[str, float]:
+    """Mean return of recent episodes, and the score over all episodes where the environment has achievements."""
     recent = int(tally.recent_episodes.sum())
-    found = {"episodes": float(tally.episodes)}
+    metrics = {"episodes": float(tally.episodes)}
     if recent:
-        found["return"] = float(tally.recent_returns.sum()) / recent
-        if spec.achievements and spec.return_scale is not None:  # elsewhere nobody says what 100 % would be
-            found["return_percent"] = 100 * found["return"] / spec.return_scale
+        metrics["return"] = float(tally.recent_returns.sum()) / recent
+        if spec.achievements and spec.return_scale is not None:  # elsewhere 100 % is not defined
+            metrics["return_percent"] = 100 * metrics["return"] / spec.return_scale
     if spec.achievements and int(tally.episodes):
         rates = jnp.asarray(tally.achieved, jnp.float32) / tally.episodes.astype(jnp.float32)
-        found["score"] = score(rates)
-    return found
+        metrics["score"] = score(rates)
+    return metrics
 
 
 def score(success_rates: Float32[Array, " a"]) -> float:
-    """Crafter's score in percent: a geometric mean of success rates, so that rare achievements count."""
+    """Crafter's score in percent: a geometric mean of success rates, so that rare achievements count too."""
     return float(jnp.expm1(jnp.log1p(100 * success_rates).mean()))

@@ -1,4 +1,4 @@
-"""What every training run has to say, whichever agent it trains."""
+"""Settings of a training run that all agents share."""
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
@@ -13,29 +13,29 @@ from itc.settings import Count, NotNegative, Positive, Settings
 
 @dataclass(frozen=True)
 class TrainConfig(Settings, ABC):
-    """The game, the decoder, and a schedule of iterations. Each agent adds its own settings."""
+    """The environment, the decoder, and the schedule of iterations. Each agent adds its own settings."""
 
-    env: str = "craftax-classic"
-    decoder: str = "paper"
-    distance_cost: NotNegative | None = None  # instead of the decoder's own
-    wildcard_cost: NotNegative | None = None
-    sinkhorn_epsilon: Positive | None = None  # matters to decoders that are solved by Sinkhorn
-    sinkhorn_iterations: Count | None = None
-    learn_policy: bool = True  # off: play as at the start always, and learn the world model only
+    env: str = "craftax-classic"  # environment: a name from `itc envs`, or module:function for one of your own
+    decoder: str = "paper"  # preset that turns predicted logits into the next frame's tokens (docs/decoders.md)
+    distance_cost: NotNegative | None = None  # cost c_d of a copy per squared cell distance; default: the decoder's
+    wildcard_cost: NotNegative | None = None  # cost c_w of generating a token, not copying; default: the decoder's
+    sinkhorn_epsilon: Positive | None = None  # entropic regularisation of Sinkhorn decoders; default: the decoder's
+    sinkhorn_iterations: Count | None = None  # iterations of Sinkhorn decoders, at most; default: the decoder's
+    learn_policy: bool = True  # off: the policy keeps its initial weights, and only tokenizer and world model learn
 
-    agent: ClassVar[str]  # its name
-    extendable: ClassVar[str]  # the setting that may grow when a run goes on
-    precision: ClassVar[str | None] = None  # of matrix products; None: as JAX is set, with fewer digits on a GPU
+    agent: ClassVar[str]  # its name in `AGENTS`
+    extendable: ClassVar[str]  # the setting that may be larger when a run is resumed
+    precision: ClassVar[str | None] = None  # of matrix products; None: JAX's default, which is lower on a GPU
     evaluation_episodes: ClassVar[int]  # played by `itc evaluate` unless another number is given
 
     def precisely(self) -> AbstractContextManager:
-        """Within it, matrix products are as precise as this agent's should be."""
+        """A context in which matrix products have this agent's precision."""
         return nullcontext() if self.precision is None else jax.default_matmul_precision(self.precision)
 
     def check_decoder(self) -> None:
         if self.decoder not in PRESETS:
             raise ValueError(f"unknown decoder {self.decoder!r}; known: {', '.join(PRESETS)}")
-        self.decode_config  # noqa: B018  raises where the costs are impossible
+        self.decode_config  # noqa: B018  raises an error if the costs are impossible
 
     @property
     def decode_config(self) -> DecodeConfig:
@@ -46,35 +46,35 @@ class TrainConfig(Settings, ABC):
     @property
     @abstractmethod
     def iterations(self) -> int:
-        """How many there are in all."""
+        """Iterations of the whole run."""
 
     @property
     @abstractmethod
     def interactions_per_iteration(self) -> int:
-        """With the real game, while it is still being played."""
+        """Steps in the real environments per iteration that plays."""
 
     @abstractmethod
     def interactions_after(self, iteration: int) -> int:
-        """With the real game, in the first so many iterations."""
+        """Steps in the real environments in the first `iteration` iterations."""
 
     @abstractmethod
     def with_iterations(self, iterations: int) -> "TrainConfig":
-        """The same with so many iterations in all."""
+        """The same settings with another number of iterations."""
 
     @property
     @abstractmethod
     def context_frames(self) -> int:
-        """Of a frame and an action each: how many the world model learns from at a time."""
+        """Frames, each with its action, in a training sequence of the world model."""
 
     @property
     @abstractmethod
     def imagination_steps(self) -> int:
-        """How long an imagined rollout is."""
+        """Steps of an imagined rollout."""
 
     @property
     @abstractmethod
     def imagination_after(self) -> int | None:
-        """Real interactions before the first imagined rollout; None if there is none."""
+        """Real interactions before the first imagined rollout; None if there is no imagination."""
 
 
 def divides(name: str, parts: int, whole_name: str, whole: int) -> None:

@@ -1,4 +1,4 @@
-"""The configuration of each agent, by the agent's name."""
+"""The configuration class of each agent, by the agent's name."""
 
 from itc.train.config import TrainConfig
 from itc.train.patch_agent.config import PatchConfig

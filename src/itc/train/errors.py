@@ -1,4 +1,4 @@
-"""What can go wrong with a run in ways that a sentence explains."""
+"""Errors of training runs that one sentence explains."""
 
 
 class TrainError(Exception):

@@ -1,4 +1,4 @@
-"""Files of a run: written whole or not at all, and read as data that anybody may have made."""
+"""Files of a run: written completely or not at all, and read as untrusted data."""
 
 import json
 import os
@@ -9,10 +9,10 @@ from typing import Any
 
 
 def replace_file(file: Path, text: str) -> None:
-    """Write a file whole or not at all, whoever else writes it at the same time."""
+    """Write a file completely or not at all, even if another process writes it at the same time."""
     unfinished = file.with_name(f"{file.name}.{os.getpid()}.unfinished")
     try:
-        with unfinished.open("x", encoding="utf-8") as stream:  # "x": never through a link that somebody planted
+        with unfinished.open("x", encoding="utf-8") as stream:  # "x": never through an existing link
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
@@ -24,23 +24,23 @@ def replace_file(file: Path, text: str) -> None:
 
 
 def write_json(file: Path, value: Any) -> None:
-    """Write numbers to a file somebody asked for, making its folder."""
+    """Write a value as JSON; makes the folder if it is missing."""
     file.parent.mkdir(parents=True, exist_ok=True)
     replace_file(file, json.dumps(value, indent=1) + "\n")
 
 
 def append_line(file: Path, text: str) -> None:
-    """Add a line; not through a link."""
+    """Append a line to a file, which must not be a symbolic link."""
     descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     with os.fdopen(descriptor, "a", encoding="utf-8") as stream:
         stream.write(text + "\n")
 
 
 def read_json(file: Path, kind: type) -> Any:
-    """What a JSON file holds, if it is of this kind; a `ValueError` says what is wrong with it."""
+    """The value in a JSON file; a `ValueError` says what is wrong if it cannot be read or is of another kind."""
     try:
         value = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as problem:  # also: bytes that are no text
+    except (ValueError, RecursionError) as problem:  # also raised for bytes that are not text
         raise ValueError(f"{file} cannot be read: {problem}") from problem
     if not isinstance(value, kind):
         raise ValueError(f"{file} must hold a {kind.__name__}, got {value!r:.60}")
@@ -48,7 +48,7 @@ def read_json(file: Path, kind: type) -> Any:
 
 
 def links_out_of(folder: Path) -> list[Path]:
-    """Symbolic links inside a folder that lead out of it: writing through one would change somebody's file."""
+    """Symbolic links inside a folder that lead out of it: writing through one would change a file elsewhere."""
     inside = folder.resolve()
     found = []
     for parent, folders, files in os.walk(folder):
@@ -60,6 +60,6 @@ def links_out_of(folder: Path) -> list[Path]:
 
 
 def free_name(path: Path) -> Path:
-    """This path, or with a number behind it if something is there already: nothing is ever overwritten."""
+    """This path, or the path with a number appended if it exists: nothing is ever overwritten."""
     candidates = (path.with_name(f"{path.name}-{number}") for number in count(2))
     return path if not path.exists() else next(other for other in candidates if not other.exists())

@@ -1,4 +1,4 @@
-"""Is everything in a run folder what was written? Looks at all of it and changes nothing, unless told to repair."""
+"""Checks that everything in a run folder is what was written; changes nothing unless a repair is called."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -15,20 +15,20 @@ from itc.train.state import Layout, layout_of
 
 
 class Finding(NamedTuple):
-    """What was found out about one thing in the folder."""
+    """The result of checking one thing in the folder."""
 
     what: str
     problem: str = ""  # empty: it is good
     note: str = ""
-    repair: Callable[[], str] | None = None  # does something about the problem, and says what
+    repair: Callable[[], str] | None = None  # fixes the problem, and returns what it did
 
 
 def check_run(path: Path) -> Iterator[Finding]:
-    """Everything that a run folder holds, one after the other."""
+    """Check everything in a run folder, one thing after the other."""
     run = RunFolder(path)
     yield _tried("links", run.check_links, "none leads out of the folder")
     yield _tried(CONFIG, run.read_config)
-    yield _tried(VERSIONS, run.read_versions, "" if (path / VERSIONS).is_file() else "not there")
+    yield _tried(VERSIONS, run.read_versions, "" if (path / VERSIONS).is_file() else "missing")
     yield _metrics(run)
     if (path / EVALUATION).is_file():
         yield _tried(EVALUATION, run.read_evaluation)
@@ -74,7 +74,7 @@ def _checkpoints(run: RunFolder) -> Iterator[Finding]:
         elif entry.name in checkpoint.unusable(folder):
             yield Finding(what, note="set aside earlier, not used")
         elif entry.name not in names:
-            yield Finding(what, note="no checkpoint of training, not used")
+            yield Finding(what, note="not a checkpoint of training, not used")
 
 
 def _checkpoint(folder: Path, name: str, expected: Layout | None) -> Finding:
@@ -92,11 +92,11 @@ def _checkpoint(folder: Path, name: str, expected: Layout | None) -> Finding:
     except checkpoint.CheckpointError as problem:
         return Finding(what, str(problem), repair=repair)
     compared = "" if expected is not None else ", not compared with the settings"
-    return Finding(what, note=f"as it was saved, by itc {notes['itc']}{compared}")
+    return Finding(what, note=f"as saved by itc {notes['itc']}{compared}")
 
 
 def _expected_layout(run: RunFolder) -> Layout | None:
-    """What checkpoints of this run hold; None where that cannot be known."""
+    """The layout that checkpoints of this run must have; None if the settings cannot be read."""
     try:
         config, _, _ = run.read_config()
         return layout_of(agent_of(config).shape_of_state(make(config.env), config))

@@ -1,4 +1,4 @@
-"""The imagined rollout: a world model that is played like an environment."""
+"""Imagination: rollouts in the world model, which has the interface of an environment."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -16,47 +16,48 @@ from itc.types import AnyArray, EnvSpec, Rollout
 
 
 class ImaginedStep(NamedTuple):
-    """What an action led to. Imagined rollouts end only by the model's word; there is no clock."""
+    """What an action led to. Only the model ends imagined episodes: there is no time limit, so none is truncated."""
 
-    frame: AnyArray  # what the policy sees next: a frame, or its tokens where the policy reads those
+    frame: AnyArray  # the policy's next input: a frame, or its tokens where the policy takes tokens
     reward: Float32[Array, " b"]
     terminated: Bool[Array, " b"]
-    truncated: Bool[Array, " b"]
-    tokens: Int32[Array, "b n"]
+    truncated: Bool[Array, " b"]  # always false
+    tokens: Int32[Array, "b n"]  # of the next frame
     source: Int32[Array, "b n"]  # the cell each token was copied from, −1 where generated
 
 
 class ModelEnv(eqx.Module):
-    """A learned world that can be played. A pytree, so that it can be handed to compiled functions."""
+    """A world model with the interface of an environment. A pytree, so that compiled functions can take it."""
 
     spec: eqx.AbstractVar[EnvSpec]
     decoder: eqx.AbstractVar[DecodeConfig]
-    context: eqx.AbstractClassVar[int]  # real frames it needs to begin with
-    shows_tokens: eqx.AbstractClassVar[bool]  # instead of frames, to the policy
+    context: eqx.AbstractClassVar[int]  # real frames that a rollout starts from
+    shows_tokens: eqx.AbstractClassVar[bool]  # the policy's input is tokens instead of frames
 
     @property
     @abstractmethod
     def room(self) -> int:
-        """Blocks of a frame and an action that it has learned to take in."""
+        """How many frames, each with the action taken there, the model was trained to condition on."""
 
     @abstractmethod
     def read(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
-        """The tokens of real frames."""
+        """Encode real frames as tokens."""
 
     @abstractmethod
     def show(self, tokens: Int[Array, "b n"]) -> UInt8[Array, "b H W c"]:
-        """The frames of tokens."""
+        """Decode tokens to frames."""
 
     @abstractmethod
     def start_from_tokens(self, key: Array, tokens: Int[Array, "b context n"], actions: Int[Array, "b past"]) -> Any:
-        """The state of an imagined rollout that goes on from the last of the given frames."""
+        """The state from which a rollout continues the given frames, of which the last is the current one; the actions
+        are those between them."""
 
     @abstractmethod
     def step(self, state: Any, action: Int[Array, " b"]) -> tuple[Any, ImaginedStep]:
-        """Predict, decode, show."""
+        """Predict the next frame's logits, reward and episode end, decode the tokens, and render the frame."""
 
-    def read_pieces(self, frames: UInt8[Array, "b t H W c"]) -> Int32[Array, "b t n"]:
-        """The same for pieces of several frames."""
+    def read_sequences(self, frames: UInt8[Array, "b t H W c"]) -> Int32[Array, "b t n"]:
+        """Encode sequences of frames."""
         b, t = frames.shape[:2]
         return self.read(frames.reshape(b * t, *frames.shape[2:])).reshape(b, t, -1)
 
@@ -68,7 +69,7 @@ class ModelEnv(eqx.Module):
         fresh: Bool[Array, " b"] | None,
         codes: Int32[Array, ""] | None = None,
     ) -> Decoded:
-        """The next frame's tokens. Where it is `fresh`, the first of an episode, nothing is copied."""
+        """The next frame's tokens. Where `fresh` is true, the frame begins an episode, and nothing is copied."""
         copyable = self.spec.copyable_by(self.decoder.rim)
         return decode(
             logits, previous, grid=self.spec.grid, config=self.decoder, key=key, codes=codes, copyable=copyable,
@@ -78,28 +79,28 @@ class ModelEnv(eqx.Module):
     def start(
         self, key: Array, frames: UInt8[Array, "b context H W c"], actions: Int[Array, "b past"]
     ) -> tuple[Any, AnyArray]:
-        """Fall asleep at the last of the given real frames, remembering the ones before and the actions between: the
-        imagined rollout's state, and what the policy sees first."""
+        """Start rollouts at the last of the given real frames, with the frames before it and the actions between them
+        as context: the rollouts' state, and the policy's first input."""
         context = frames.shape[1]
         if actions.shape[1] != context - 1:
             raise ValueError(f"actions must be one fewer than the {context} frames, got {actions.shape[1]}")
-        tokens = self.read_pieces(frames)
+        tokens = self.read_sequences(frames)
         return self.start_from_tokens(key, tokens, actions), (tokens if self.shows_tokens else frames)[:, -1]
 
 
-def remember(
+def condition_on(
     take_in: Callable[[Any, Array, Array], Any],
-    memory: Any,
+    model_state: Any,
     tokens: Int[Array, "b past n"],
     actions: Int[Array, "b past"],
 ) -> Any:
-    """A model's memory after one block of tokens and action after the other."""
+    """A model's state (cache or recurrent state) after past frames' tokens and actions, taken in one by one."""
     past = (jnp.swapaxes(tokens, 0, 1), jnp.swapaxes(actions, 0, 1))
-    return lax.scan(lambda memory, block: (take_in(memory, *block), None), memory, past)[0]
+    return lax.scan(lambda model_state, block: (take_in(model_state, *block), None), model_state, past)[0]
 
 
 def imagination_metrics(imagined: Rollout) -> dict[str, Float32[Array, ""]]:
-    """What is worth knowing of every imagined rollout that somebody learns from."""
+    """Means over an imagined rollout: reward per step, share of steps that end an episode, share of tokens copied."""
     return {
         "reward": imagined.outcome.reward.mean(),
         "ends": imagined.outcome.terminated.mean(dtype=jnp.float32),
@@ -117,7 +118,10 @@ def imagine(
     steps: int,
     first: Bool[Array, " b"] | None = None,
 ) -> tuple[Play, Rollout]:
-    """Imagined rollout on from real frames for a number of steps; `first` says whether the last of them begins an episode."""
+    """Roll the policy out in the world model for a number of steps, starting from real frames.
+
+    `first` says whether the last of the real frames is the first of an episode; without it, all are.
+    """
     room = world.room - past_actions.shape[1]
     if not 1 <= steps <= room:
         raise ValueError(f"steps must be in 1..{room}, what the model's context leaves room for, got {steps}")

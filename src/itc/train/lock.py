@@ -1,4 +1,4 @@
-"""One process at a time writes to a run folder."""
+"""A lock, so that one process at a time writes to a run folder."""
 
 import json
 import os
@@ -19,9 +19,9 @@ class InUse(TrainError):
 
 @contextmanager
 def locked(folder: Path) -> Generator[None]:
-    """Hold a run folder. The system lets go of it when the process ends, however it ends.
+    """Lock a run folder. The operating system unlocks it when the process ends, however it ends.
 
-    So a lock that can be taken although its file names a process is stale: that process was killed.
+    So if the lock can be taken although its file names a process, that process was killed.
     """
     import fcntl
 
@@ -40,17 +40,17 @@ def locked(folder: Path) -> Generator[None]:
 
 
 def holder(folder: Path) -> str:
-    """Who says to hold a folder; nobody may, any more."""
+    """The process that the lock file names; it may have ended."""
     try:
-        said = json.loads((folder / LOCK).read_text(encoding="utf-8")[:1000])
-        return f"process {int(said['process'])} on {said['host']!s:.60} since {said['since']!s:.20}"
+        lock = json.loads((folder / LOCK).read_text(encoding="utf-8")[:1000])
+        return f"process {int(lock['process'])} on {lock['host']!s:.60} since {lock['since']!s:.20}"
     except (ValueError, KeyError, TypeError, OSError):
         return "another process"
 
 
-def _write(file, said: dict | None) -> None:
+def _write(file, lock: dict | None) -> None:
     file.seek(0)
     file.truncate()
-    if said is not None:
-        file.write(json.dumps(said))
+    if lock is not None:
+        file.write(json.dumps(lock))
     file.flush()

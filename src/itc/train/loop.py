@@ -1,4 +1,7 @@
-"""The training loop: part after part of every iteration, saved now and then, stopped only between parts."""
+"""The training loop: each iteration is a list of parts, run one after the other.
+
+Training can stop and be saved between any two parts; after resuming, the results are the same.
+"""
 
 import math
 import time
@@ -15,32 +18,32 @@ from itc.envs.base import Environment
 from itc.train import checkpoint
 from itc.train.agent import TrainState
 from itc.train.agents import agent_of
-from itc.train.collect import read
+from itc.train.collect import episode_metrics
 from itc.train.config import TrainConfig
 from itc.train.errors import TrainError
 from itc.train.run_folder import CUT, RunFolder
 
 
 class NotANumber(TrainError):
-    """A loss is not finite any more."""
+    """A loss or another metric is not finite."""
 
 
 @runtime_checkable  # for type checks while tests run
 class Watcher(Protocol):
-    """Somebody who is told what happens."""
+    """A callback, for a progress display or a logger."""
 
-    def on_part(self, phase: str, done: int, of: int, metrics: dict[str, float]) -> None: ...
+    def on_part(self, phase: str, done: int, of: int, metrics: dict[str, float]) -> None: ...  # one part has ended
 
-    def on_iteration(self, line: dict[str, Any]) -> None: ...
+    def on_iteration(self, line: dict[str, Any]) -> None: ...  # `line` is what metrics.jsonl gets
 
-    def on_saving(self) -> None: ...
+    def on_saving(self) -> None: ...  # before a checkpoint is written
 
-    def on_save(self, saved: checkpoint.Saved) -> None: ...
+    def on_save(self, saved: checkpoint.Saved) -> None: ...  # after
 
 
 @dataclass(frozen=True)
 class SaveEvery:
-    """Whichever comes first."""
+    """How often a checkpoint is saved: after so many iterations or minutes, whichever comes first."""
 
     iterations: int = 10
     minutes: float = 10.0
@@ -48,11 +51,11 @@ class SaveEvery:
 
 @dataclass
 class _Iteration:
-    """What is known of the iteration under way."""
+    """Times and metrics of the current iteration so far. Saved with a checkpoint, so that resuming loses none."""
 
     seconds: dict[str, float]  # by phase
-    sums: dict[str, float]  # of metrics over the parts of their phase
-    counts: dict[str, int]
+    sums: dict[str, float]  # of each metric, over the parts of its phase
+    counts: dict[str, int]  # how many numbers are in each sum
 
     def add(self, phase: str, seconds: float, metrics: dict[str, float]) -> None:
         self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
@@ -63,7 +66,7 @@ class _Iteration:
 
     @classmethod
     def from_notes(cls, notes: dict[str, Any]) -> "_Iteration":
-        """As noted beside a checkpoint; what is not as it was written says so."""
+        """From the notes of a checkpoint; raises `Damaged` if they are not what was written."""
         so_far = notes.get("so_far", {name: {} for name in ("seconds", "sums", "counts")})
         try:
             parts = [so_far[name] for name in ("seconds", "sums", "counts")]
@@ -75,12 +78,13 @@ class _Iteration:
         raise checkpoint.Damaged(f"the notes of the checkpoint are damaged: so_far is {so_far!r:.80}")
 
     def line(self) -> dict[str, Any]:
+        """Means of the metrics, and seconds by phase."""
         means = {name: total / self.counts[name] for name, total in self.sums.items()}
         return {**means, "seconds": {phase: round(seconds, 3) for phase, seconds in self.seconds.items()}}
 
 
 def begin_or_resume(run: RunFolder, env: Environment, config: TrainConfig, seed: int) -> tuple[Any, dict]:
-    """The state of the newest good checkpoint, or a new one; and the notes beside it."""
+    """The state of the newest good checkpoint and its notes; a new state and no notes if there is no checkpoint."""
     agent = agent_of(config)
     found = checkpoint.restore(run.checkpoints, agent.shape_of_state(env, config))
     if found is None:
@@ -100,7 +104,7 @@ def train(
     save_every: SaveEvery = SaveEvery(),
     should_stop: Callable[[], bool] = lambda: False,
 ) -> TrainState:
-    """Go on until all iterations are done or somebody says stop; either way the state is saved."""
+    """Train until all iterations are done or `should_stop` returns true; either way the state is saved."""
     agent = agent_of(config)
     so_far = _Iteration.from_notes(notes)
     iteration, part = int(state.iteration), int(state.part)
@@ -126,7 +130,7 @@ def train(
         key = random.fold_in(random.fold_in(state.key, iteration), part)
         with config.precisely():
             state, measured = do(state, key)
-        metrics = {name: float(value) for name, value in measured.items()}  # waits until the work is done
+        metrics = {name: float(value) for name, value in measured.items()}  # waits until the device has finished
         so_far.add(phase, time.perf_counter() - started, metrics)
         part, unsaved = part + 1, True
         _check(run, state, phase, iteration, part, metrics)
@@ -137,8 +141,8 @@ def train(
             line = {
                 "iteration": iteration,
                 "interactions": config.interactions_after(iteration),
-                **read(state.tally, env.spec),
-                "codes": agent.codes(state),
+                **episode_metrics(state.tally, env.spec),
+                "codes": agent.codes(state),  # of the tokenizer, in use
                 **so_far.line(),
             }
             run.append_metrics(line)
@@ -146,8 +150,8 @@ def train(
                 watcher.on_iteration(line)
             so_far = _Iteration({}, {}, {})
         state = state._replace(iteration=jnp.int32(iteration), part=jnp.int32(part))
-        late = time.monotonic() - saved_at > 60 * save_every.minutes
-        if late or (part == 0 and iteration - saved_iteration >= save_every.iterations):
+        overdue = time.monotonic() - saved_at > 60 * save_every.minutes
+        if overdue or (part == 0 and iteration - saved_iteration >= save_every.iterations):
             save()
     if unsaved:
         save()
@@ -155,12 +159,12 @@ def train(
 
 
 def _check(run: RunFolder, state: TrainState, phase: str, iteration: int, part: int, metrics: dict[str, float]) -> None:
-    """Stop at the first number that is none, keeping the state for whoever wants to know why."""
-    wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
-    if wrong:
-        where = run.path / "not-a-number"
-        saved = checkpoint.save(where, checkpoint.name_of(iteration, part), jax.block_until_ready(state))
+    """Stop as soon as a metric is NaN or infinite, and save the state for debugging."""
+    not_finite = [name for name, value in metrics.items() if not math.isfinite(value)]
+    if not_finite:
+        folder = run.path / "not-a-number"
+        saved = checkpoint.save(folder, checkpoint.name_of(iteration, part), jax.block_until_ready(state))
         raise NotANumber(
-            f"{', '.join(wrong)} of phase {phase!r} became {metrics[wrong[0]]} in iteration {iteration + 1}, "
+            f"{', '.join(not_finite)} of phase {phase!r} became {metrics[not_finite[0]]} in iteration {iteration + 1}, "
             f"part {part}; the state is in {saved.path}"
         )

@@ -1,4 +1,4 @@
-"""How everything here follows its gradient: Adam, after clipping, with or without weight decay, again and again."""
+"""Optimisers of all networks: Adam after gradient clipping, with or without weight decay."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ def clipped_adam(learning_rate: float, max_gradient_norm: float, epsilon: float)
 def clipped_adamw(
     learning_rate: float, max_gradient_norm: float, weight_decay: float, decays: Any = None
 ) -> optax.GradientTransformation:
-    """`decays` says of each parameter whether it is pulled towards zero; all are without it."""
+    """`decays` says which parameters have weight decay; without it, all have."""
     adam = optax.adamw(learning_rate, weight_decay=weight_decay, mask=decays)
     return optax.chain(optax.clip_by_global_norm(max_gradient_norm), adam)
 
@@ -32,7 +32,7 @@ def begin_optimising(optimiser: optax.GradientTransformation, model: Any) -> opt
 def follow_gradient(
     optimiser: optax.GradientTransformation, state: optax.OptState, model: Any, gradient: Any
 ) -> tuple[Any, optax.OptState, Float32[Array, ""]]:
-    """The model one step on, the optimiser's state, and how long the gradient was before clipping."""
+    """The model after one step, the optimiser's state, and the gradient's norm before clipping."""
     with foreign_rules():
         updates, state = optimiser.update(gradient, state, eqx.filter(model, eqx.is_array))
         norm = optax.tree.norm(gradient)
@@ -42,6 +42,6 @@ def follow_gradient(
 def repeat(
     update: Callable[[Any, Array], tuple[Any, dict[str, Array]]], state: Any, key: Array, updates: int
 ) -> tuple[Any, dict[str, Array]]:
-    """So many updates, each with a key of its own: the state after them, and the means of what they measured."""
+    """Make a number of updates, each with its own key: the state after them, and the means of their metrics."""
     state, metrics = lax.scan(update, state, random.split(key, updates))
     return state, jax.tree.map(jnp.mean, metrics)

@@ -1,6 +1,6 @@
-"""The folder of a run: what was asked for, with which versions, what came of it, and where it stands.
+"""The folder of a run: settings, versions, metrics, evaluation and checkpoints.
 
-A folder may come from anybody. Everything in it is data, checked when it is read; nothing in it is ever executed.
+A folder may come from anybody: everything in it is checked when it is read, and nothing in it is executed.
 """
 
 import dataclasses
@@ -18,8 +18,8 @@ from itc.train.errors import TrainError
 from itc.train.files import append_line, free_name, links_out_of, read_json, replace_file
 
 CONFIG, VERSIONS, METRICS, CHECKPOINTS = "config.json", "versions.json", "metrics.jsonl", "checkpoints"
-CUT = "metrics-cut.jsonl"  # lines of iterations that were done again, and lines that could not be read
-EVALUATION = "evaluation.json"  # what `itc evaluate` found last
+CUT = "metrics-cut.jsonl"  # lines of iterations that were repeated after resuming, and lines that could not be read
+EVALUATION = "evaluation.json"  # results of the last `itc evaluate`
 PACKAGES = ("itc", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "numpy", "craftax", "gymnax", "ale-py")
 
 
@@ -28,15 +28,15 @@ class RunError(TrainError):
 
 
 class Metrics(NamedTuple):
-    """What metrics.jsonl holds."""
+    """The lines of metrics.jsonl."""
 
     lines: list[dict[str, Any]]  # one for each iteration
-    unreadable: dict[int, str]  # other lines, by their number in the file from 1
+    unreadable: dict[int, str]  # other lines, by line number from 1
 
 
 @dataclasses.dataclass(frozen=True)
 class RunFolder:
-    """Paths of a run, and reading and writing of everything but checkpoints."""
+    """Paths of a run; reads and writes everything but checkpoints."""
 
     path: Path
 
@@ -52,7 +52,7 @@ class RunFolder:
         return (self.path / CONFIG).is_file()
 
     def check_links(self) -> None:
-        """Stop if something in the folder is a link to somewhere else: it would be read or written there."""
+        """Raise an error if a link in the folder leads out of it: files elsewhere would be read or written."""
         leading_out = links_out_of(self.path)
         if leading_out:
             raise RunError(f"{leading_out[0]} is a link that leads out of the run folder; put a copy in its place")
@@ -65,7 +65,7 @@ class RunFolder:
         replace_file(self.path / VERSIONS, json.dumps(versions(), indent=1) + "\n")
 
     def read_config(self) -> tuple[TrainConfig, str, int]:
-        """Config, name of the preset, seed."""
+        """Settings, name of the preset, random seed."""
         file = self.path / CONFIG
         if not file.is_file():
             raise RunError(f"{self.path} is not a run folder: it has no {CONFIG}")
@@ -82,7 +82,7 @@ class RunFolder:
             raise RunError(f"{file}: {problem}{self._other_version()}") from problem
 
     def read_versions(self) -> dict[str, str]:
-        """Of Python, the device and packages; empty if the file is not there."""
+        """Versions of Python, the device and packages; empty if the file is missing."""
         file = self.path / VERSIONS
         if not file.is_file():
             return {}
@@ -93,7 +93,7 @@ class RunFolder:
         return found
 
     def _other_version(self) -> str:
-        """What to add to a complaint about settings, if another version wrote them."""
+        """Text to add to an error about settings, if another version wrote them."""
         try:
             there, here = self.read_versions().get("itc"), itc.__version__
         except RunError:
@@ -101,7 +101,7 @@ class RunFolder:
         return "" if there in (None, here) else f" (the run was made by itc {there}, this is {here})"
 
     def differences(self, config: TrainConfig, seed: int, preset: str | None = None) -> list[str]:
-        """How the run in this folder was set up differently, if there is one; its preset's name counts if given."""
+        """Settings in which the run in this folder differs, if there is one; the preset's name is compared if given."""
         if not self.has_config():
             return []
         old, old_preset, old_seed = self.read_config()
@@ -116,19 +116,19 @@ class RunFolder:
         ]
 
     def check_same(self, config: TrainConfig, seed: int) -> None:
-        """Stop if the folder holds a run that was set up differently, and name the first differences."""
+        """Raise an error if the folder holds a run with other settings; it names the first differences."""
         differences = self.differences(config, seed)
         if differences:
             raise RunError(
                 f"{self.path} holds a run with other settings: {'; '.join(differences[:5])}. "
-                "Use another --run, or the same settings to go on."
+                "Use another --run, or the same settings to resume."
             )
 
     def read_metrics(self) -> list[dict[str, Any]]:
         return self.check_metrics().lines
 
     def check_metrics(self) -> Metrics:
-        """All lines; the last may be half written if the run was killed."""
+        """All lines; the last may be incomplete if the run was killed."""
         lines: list[dict[str, Any]] = []
         unreadable: dict[int, str] = {}
         text = self.metrics.read_text(encoding="utf-8", errors="replace") if self.metrics.is_file() else ""
@@ -142,9 +142,9 @@ class RunFolder:
         return Metrics(lines, unreadable)
 
     def cut_metrics(self, iteration: int) -> Metrics:
-        """Leave the iterations up to this one, which will be followed by others; what is cut is kept beside.
+        """Keep the lines up to this iteration, after which training resumes; move all others to `CUT`.
 
-        Returns what was cut.
+        Returns the lines that were moved.
         """
         lines, unreadable = self.check_metrics()
         repeated = [line for line in lines if line["iteration"] > iteration]
@@ -162,12 +162,12 @@ class RunFolder:
         replace_file(self.path / EVALUATION, json.dumps(numbers, indent=1) + "\n")
 
     def read_evaluation(self) -> dict[str, Any] | None:
-        """What `itc evaluate` found last; None if nobody has asked yet."""
+        """Results of the last `itc evaluate`; None if there are none."""
         file = self.path / EVALUATION
         return _read(file) if file.is_file() else None
 
     def start_over(self) -> Path | None:
-        """Move what an earlier run left in this folder to a folder inside; None if there is nothing."""
+        """Move the results of an earlier run to a subfolder, and return it; None if there are none."""
         found = [path for name in (CHECKPOINTS, METRICS, CUT, EVALUATION) if (path := self.path / name).exists()]
         if not found:
             return None

@@ -1,4 +1,4 @@
-"""A frame before and after, with an arrow from the source of each token to where it went."""
+"""A frame before and after a step, with an arrow from the source of each copied token to its new cell."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +12,7 @@ GROUND, LINE, BEFORE, COPIED, NEW = "#f4f1ea", "#ddd8cc", "#b5ae9f", "#2b6cb0", 
 class Panel(NamedTuple):
     title: str
     tokens: Int[np.ndarray, " n"]
-    source: Int[np.ndarray, " n"] | None  # None: correspondence unknown, as in the simulator
+    source: Int[np.ndarray, " n"] | None  # None: sources unknown, as for the ground truth
 
 
 def draw_arrows(

@@ -1,4 +1,4 @@
-"""Return over interactions, for several kinds of runs at once."""
+"""Return over interactions, for several groups of runs in one chart."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from itc.train.run_folder import RunError, RunFolder
 
 
 def draw_returns(runs: Sequence[Path], path: Path) -> None:
-    """A line for each kind of run, the mean over its seeds, and a shade of one standard deviation around it."""
+    """A line for each group of runs, the mean over its seeds, with a band of one standard deviation."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -24,7 +24,7 @@ def draw_returns(runs: Sequence[Path], path: Path) -> None:
     percent = all(curve(found, "return_percent") for found in lines.values())
     for one in groups:
         curves = [curve(lines[run.path], "return_percent" if percent else "return") for run in one.runs]
-        # Seeds may have got to different places: the mean goes as far as all of them.
+        # Seeds may have got to different iterations: the mean goes as far as all of them.
         played = sorted(set.intersection(*(set(points) for points in curves)))
         returns = np.array([[points[step] for step in played] for points in curves])
         mean, spread = returns.mean(axis=0), returns.std(axis=0)
@@ -33,9 +33,9 @@ def draw_returns(runs: Sequence[Path], path: Path) -> None:
         begins = one.runs[0].config.imagination_after
         if begins is not None and played and begins < played[-1]:
             axis.axvline(begins, color=line.get_color(), linestyle="--", linewidth=0.8)
-    axis.set_xlabel("interactions with the real game; dashed: imagination begins")
+    axis.set_xlabel("interactions with the real environment; dashed: imagination begins")
     axis.set_ylabel("return of recent episodes" + (", %" if percent else ""))
-    # Below, because labels name settings and can be long.
+    # Below the chart, because labels name settings and can be long.
     title = "mean over seeds (their number) ± standard deviation"
     legend = {"fontsize": 7, "title": title, "title_fontsize": 7, "alignment": "left", "frameon": False}
     axis.legend(loc="upper left", bbox_to_anchor=(0.0, -0.14), **legend)

@@ -1,4 +1,4 @@
-"""Real frames above imagined ones: one row for the world, one for each decoder."""
+"""Real frames above imagined ones: one row for the simulator, one for each decoder."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ def draw_filmstrip(
     path: Path,
     title: str,
 ) -> None:
-    """A grid of frames, time from left to right; those that are said to be wrong have a red border."""
+    """A grid of frames, time from left to right; wrong frames have a red border."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -43,7 +43,7 @@ def draw_filmstrip(
 
 
 def as_picture(frame: UInt8[np.ndarray, "H W c"], frame_max: int) -> UInt8[np.ndarray, "H W 3"]:
-    """Colours as they are; binary channels each in a colour of its own."""
+    """RGB frames as they are; of other frames, each channel in its own colour."""
     if frame.shape[-1] == 3 and frame_max == 255:
         return frame
     import matplotlib
@@ -56,7 +56,7 @@ def as_picture(frame: UInt8[np.ndarray, "H W c"], frame_max: int) -> UInt8[np.nd
 
 
 def write_animation(frames: UInt8[np.ndarray, "t H W c"], frame_max: int, path: Path, per_second: int = 12) -> None:
-    """Frames one after the other as a GIF, enlarged so that small ones can be seen."""
+    """Frames as an animated GIF; small ones are enlarged."""
     from PIL import Image
 
     pictures = [as_picture(frame, frame_max) for frame in frames]

@@ -1,4 +1,4 @@
-"""Maps of what a decoder does over a grid of its settings."""
+"""Heat maps of a decoder's measures over a grid of its settings."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,23 +10,23 @@ from jaxtyping import Float
 from itc.evaluate.hallucination import SIMULATOR
 from itc.evaluate.records import Measure
 
-# What is drawn, by how its measure's name begins; the simulator's own value, where there is one, is the aim.
+# Measures to draw, by the start of their names; the simulator's own value, where there is one, is the target.
 SHOWN = ("exact", "plausible", "duplication", "disappearance", "stay rate", "novelty: tiles elsewhere")
-Points = Mapping[str, Mapping[str, str]]  # settings and their values, by the decoder that has them
+Points = Mapping[str, Mapping[str, str]]  # settings and their values, by decoder
 
 
 class Layout(NamedTuple):
-    """Which settings go where."""
+    """Which settings are on which axis."""
 
     down: str
     right: str
     rest: list[str]
     values: dict[str, list[str]]  # of every setting
-    columns: list[tuple[str, ...]]  # values of the rest, a column of maps for each
+    columns: list[tuple[str, ...]]  # combinations of values of the rest, one column of maps each
 
 
 class Map(NamedTuple):
-    """One map, ready to be drawn."""
+    """One heat map, ready to be drawn."""
 
     title: str
     cells: Float[np.ndarray, "down right"]  # NaN where nothing was measured
@@ -35,9 +35,9 @@ class Map(NamedTuple):
 
 
 def draw_heat_maps(measures: Sequence[Measure], points: Points, path: Path) -> Path | None:
-    """A map for each measure and each combination of the other settings, over the two that vary most.
+    """A heat map over the two settings that vary most, for each measure and combination of the other settings.
 
-    None where there are no two settings with several numbers each, or nothing was measured at any of them.
+    None if fewer than two settings have several numbers, or if no point was measured.
     """
     layout = lay_out(points)
     rows = [] if layout is None else maps(measures, points, layout)
@@ -60,7 +60,7 @@ def draw_heat_maps(measures: Sequence[Measure], points: Points, path: Path) -> P
 
 
 def lay_out(points: Points) -> Layout | None:
-    """The two settings with the most numbers are the axes; None without two that have several."""
+    """The two settings with the most numbers are the axes; None if fewer than two have several."""
     names = list(next(iter(points.values())))
     values = {name: list(dict.fromkeys(point[name] for point in points.values())) for name in names}
     several = [name for name in names if len(values[name]) > 1 and all(map(_is_number, values[name]))]
@@ -73,7 +73,7 @@ def lay_out(points: Points) -> Layout | None:
 
 
 def maps(measures: Sequence[Measure], points: Points, layout: Layout) -> list[list[Map]]:
-    """A row for each measure that there is of any point."""
+    """A row for each measure that any point has."""
     rows = []
     for start in SHOWN:
         name = next((one.measure for one in measures if one.measure.startswith(start)), None)
@@ -102,13 +102,13 @@ def _cells(
 
 
 def _others(column: tuple[str, ...], layout: Layout) -> str:
-    """What else is set here, as far as it varies."""
+    """The other settings of a column, as far as they vary."""
     pairs = zip(layout.rest, column, strict=True)
     return " · ".join(f"{name} {word}" for name, word in pairs if len(layout.values[name]) > 1)
 
 
 def _draw(axis: Any, one: Map, layout: Layout) -> None:
-    """Colours, with the number in every cell."""
+    """Draw the colours, and the number in every cell."""
     axis.imshow(one.cells, vmin=one.low, vmax=one.high, cmap="viridis", aspect="auto")
     for (y, x), value in np.ndenumerate(one.cells):
         if np.isfinite(value):

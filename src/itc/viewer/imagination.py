@@ -1,4 +1,4 @@
-"""A piece of real play, and what the model imagined rollouts from its beginning under the same actions, decoder by decoder."""
+"""A piece of real play, and imagined rollouts from its first frames under the same actions, one per decoder."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,10 +12,10 @@ from itc.decoding.config import PRESETS, DecodeConfig
 from itc.evaluate.imagination import continue_from, draw, held_out_play, read
 from itc.runs import Run
 
-HELD_OUT = 1_000_000  # added to the seed: worlds the run has not seen
-NUM_ENVS = 8  # games to choose from, as an episode may end too soon
-LEAD_IN = 8  # steps played before: all episodes begin alike in some games
-LEAD_IN_FROM_PYTHON = 60  # the same for an emulator's, which begin with little to see
+HELD_OUT = 1_000_000  # added to the seed: episodes the run was not trained on
+NUM_ENVS = 8  # environments to choose from, as an episode may end too soon
+LEAD_IN = 8  # steps played before: in some games all episodes start alike
+LEAD_IN_FROM_PYTHON = 60  # the same for an emulator, whose episodes start with little to see
 
 
 class Film(NamedTuple):
@@ -25,75 +25,75 @@ class Film(NamedTuple):
     tokens: Int32[np.ndarray, "t n"]
 
     def changed(self, at: int) -> Bool[np.ndarray, " n"]:
-        """The cells that were something else a frame earlier."""
+        """Cells whose token differs from the frame before."""
         return self.tokens[at] != self.tokens[at - 1]
 
 
 class Imagined(NamedTuple):
-    """What was seen, the real frames it began with included, and of those imagined, the cell each token was copied from,
-    −1 where generated."""
+    """An imagined rollout including the real frames it started from, and for each imagined token the cell it was copied
+    from, −1 where generated."""
 
     film: Film
     source: Int32[np.ndarray, "imagined n"]
 
     @property
     def real_frames(self) -> int:
-        """That it began with."""
+        """Number of real frames at the start."""
         return len(self.film.frames) - len(self.source)
 
 
-class Beside(NamedTuple):
-    """The world and its imagined rollouts, frame by frame."""
+class Comparison(NamedTuple):
+    """Real play and its imagined rollouts, frame by frame."""
 
     real: UInt8[np.ndarray, "t H W c"]
-    read: Film  # what its tokens say of it, which is all that an imagined rollout can show
+    read: Film  # the same encoded and decoded by the tokenizer, the best an imagined rollout can show
     actions: tuple[str, ...]  # between the frames
     imagination: dict[str, Imagined]  # by decoder
 
     @property
     def pictures(self) -> dict[str, UInt8[np.ndarray, "t H W c"]]:
-        """What is not imagined, by name: the world, and what its tokens say of it where that is not the same."""
+        """Real frames by name: as played, and as decoded from their tokens where that differs."""
         same = np.array_equal(self.real, self.read.frames)
         return {"real": self.real} | ({} if same else {"in tokens": self.read.frames})
 
     def wrong(self, decoder: str) -> Bool[np.ndarray, "t n"]:
-        """The cells of an imagined rollout whose token is not that of the real frame. Not by pixels: where pictures are drawn by a
-        network, one other token changes all of them a little."""
+        """Cells of an imagined rollout whose token differs from the real frame's. Pixels are not compared: where a
+        network draws the frames, one different token changes all pixels a little."""
         return self.imagination[decoder].film.tokens != self.read.tokens
 
 
 def to_compare(env: str) -> dict[str, str | DecodeConfig]:
-    """Plain sampling, what the paper does in this environment, and ours."""
+    """Plain sampling, the paper's decoder for this environment, and ours."""
     suite = next((f"-{suite}" for suite in ("minatar", "atari") if env.startswith(f"{suite}/")), "")
     ours = f"conserving{suite}" if f"conserving{suite}" in PRESETS else "conserving"
     return {name: name for name in ("sample", f"paper{suite}", ours)}
 
 
-def imagined_beside(run: Run, decoders: Mapping[str, str | DecodeConfig], most_frames: int) -> Beside:
-    """Play in a world of a held-out seed, then imagined rollout the same by decoders of any name; at most as many frames as the
-    model has room for."""
+def compare_decoders(run: Run, decoders: Mapping[str, str | DecodeConfig], most_frames: int) -> Comparison:
+    """Play on a held-out seed, then imagine the same with each decoder; at most as many frames as the model's context
+    holds."""
     play_key, imagination_key = random.split(random.key(run.seed + HELD_OUT))
     world = run.world()
     real, actions = _play(run, play_key, min(most_frames, world.room + 1), world.context)
     tokens = read(world, real[0])
-    seen = Film(np.asarray(draw(world, tokens)), np.asarray(tokens))
+    real_film = Film(np.asarray(draw(world, tokens)), np.asarray(tokens))
     imagination = {}
     for name, decoder in decoders.items():
-        imagined, source = continue_from(run.world(decoder), imagination_key, real, actions)
-        film = Film(np.asarray(draw(world, imagined[0])), np.asarray(imagined[0]))
-        begun = (part[: world.context] for part in seen)
-        imagination[name] = Imagined(Film(*map(np.concatenate, zip(begun, film, strict=True))), np.asarray(source[0]))
+        imagined_tokens, source = continue_from(run.world(decoder), imagination_key, real, actions)
+        film = Film(np.asarray(draw(world, imagined_tokens[0])), np.asarray(imagined_tokens[0]))
+        context = (part[: world.context] for part in real_film)
+        imagination[name] = Imagined(Film(*map(np.concatenate, zip(context, film, strict=True))), np.asarray(source[0]))
     names = run.env.spec.actions
-    return Beside(np.asarray(real[0]), seen, tuple(names[action] for action in np.asarray(actions[0])), imagination)
+    taken = tuple(names[action] for action in np.asarray(actions[0]))
+    return Comparison(np.asarray(real[0]), real_film, taken, imagination)
 
 
 def _play(run: Run, key: Array, frames: int, context: int) -> tuple[UInt8[Array, "1 t H W c"], Int32[Array, "1 steps"]]:
-    """Of several games the first whose episode goes on for so many frames, or the one where it does so longest."""
+    """Of several environments, the first whose episode lasts this many frames, or else where it lasts longest."""
     played = held_out_play(run, key, NUM_ENVS, LEAD_IN if run.env.pure else LEAD_IN_FROM_PYTHON, frames)
-    going = np.logical_and.accumulate(~played.ended[:, :-1], axis=1).sum(axis=1)
-    env_index = int(going.argmax())
-    # What follows an end is another episode, which no imagined rollout could know; one imagined step there always is.
-    steps = max(context, int(going[env_index]))
-    return jnp.asarray(played.frames[env_index, None, : steps + 1]), jnp.asarray(
-        played.actions[env_index, None, :steps]
-    )
+    lasting = np.logical_and.accumulate(~played.ended[:, :-1], axis=1).sum(axis=1)
+    env_index = int(lasting.argmax())
+    # After an end comes another episode, which no rollout could predict; at least one step is always imagined.
+    steps = max(context, int(lasting[env_index]))
+    frames_played, actions = played.frames[env_index, None, : steps + 1], played.actions[env_index, None, :steps]
+    return jnp.asarray(frames_played), jnp.asarray(actions)

@@ -1,4 +1,4 @@
-"""Which token sees which: token by token, as language models do, and block by block, as the world model does."""
+"""Attention masks: causal, as in language models, and block-causal, as in the world model."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ SEEN, HIDDEN, LINE = "#2b6cb0", "#f4f1ea", "#ffffff"
 
 
 def draw_masks(path: Path, layout: Layout = Layout(grid=(1, 2), blocks=3)) -> None:
-    """Two squares: a row for each token that looks, a column for each that can be seen."""
+    """Two squares: a row for each query token, a column for each key token."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -27,7 +27,7 @@ def draw_masks(path: Path, layout: Layout = Layout(grid=(1, 2), blocks=3)) -> No
     for axis, (title, sees) in zip(axes, masks.items(), strict=True):
         _draw_mask(axis, sees, layout)
         axis.set_title(title, fontsize=10)
-    caption = "Each row is a token that looks, blue what it sees.  s: a cell of the frame, a: the action."
+    caption = "Each row is a query token; blue: the tokens it attends to.  s: a cell of the frame, a: the action."
     figure.text(0.5, 0.02, caption, ha="center", fontsize=8.5, color="#555")
     figure.subplots_adjust(left=0.05, right=0.99, top=0.86, bottom=0.09, wspace=0.14)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The figures of `itc reproduce` that are not drawn by a command of their own: of these runs, into this folder."""
+"""The figures of `itc reproduce` without a command of their own; each function draws runs into a folder."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

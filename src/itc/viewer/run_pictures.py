@@ -1,4 +1,4 @@
-"""Pictures of a run: how it learned, and what it imagined rollouts."""
+"""Pictures of a run: its learning curve and imagined rollouts."""
 
 from pathlib import Path
 
@@ -8,25 +8,23 @@ from itc.evaluate.metrics import curve, lines_of
 from itc.runs import Run
 from itc.train.run_folder import RunFolder
 from itc.viewer.filmstrip import draw_filmstrip
-from itc.viewer.imagination import imagined_beside, to_compare
+from itc.viewer.imagination import compare_decoders, to_compare
 
 STRIP = 8  # frames, at most
 
 
 def draw_imagination(run: Run, path: Path | None = None) -> Path:
-    """The real world above, and below it what the model imagined rollouts under the same actions, one row per decoder.
+    """Real frames above, and below them imagined rollouts under the same actions, one row per decoder.
 
-    It goes into the run's folder unless a path is given.
+    Written to the run's folder unless a path is given.
     """
     spec = run.env.spec
     with run.config.precisely():
-        beside = imagined_beside(run, to_compare(spec.name), STRIP)
-    rows = beside.pictures | {name: imagined.film.frames for name, imagined in beside.imagination.items()}
-    wrong = {name: np.asarray(beside.wrong(name).any(axis=1)) for name in beside.imagination}
+        comparison = compare_decoders(run, to_compare(spec.name), STRIP)
+    rows = comparison.pictures | {name: imagined.film.frames for name, imagined in comparison.imagination.items()}
+    wrong = {name: np.asarray(comparison.wrong(name).any(axis=1)) for name in comparison.imagination}
     path = path or run.path / "imagination.png"
-    draw_filmstrip(
-        rows, wrong, spec.frame_max, path, "The world, and what the model imagined rollouts under the same actions"
-    )
+    draw_filmstrip(rows, wrong, spec.frame_max, path, "Real frames, and imagined rollouts under the same actions")
     return path
 
 
@@ -45,7 +43,7 @@ def draw_curve(folder: RunFolder, title: str, warm_up: int | None) -> Path | Non
     if warm_up is not None and warm_up < max(points):
         axis.axvline(warm_up, color="#999", linestyle="--", linewidth=1)
         axis.annotate(" imagination begins", (warm_up, axis.get_ylim()[1]), va="top", fontsize=8, color="#666")
-    axis.set_xlabel("interactions with the real game")
+    axis.set_xlabel("interactions with the real environment")
     axis.set_ylabel("return of recent episodes")
     axis.set_title(title, fontsize=10, loc="left")
     axis.spines[["top", "right"]].set_visible(False)

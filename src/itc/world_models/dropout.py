@@ -2,7 +2,7 @@
 
 At the paper's size a training step needs 10⁹ dropout decisions, and drawing them with threefry takes longer than all
 matrix products together. Deciding whether to drop a number needs no such quality. The hash fuses with its neighbours,
-and the backward pass computes it again instead of remembering it.
+and the backward pass computes it again instead of storing it.
 """
 
 import math

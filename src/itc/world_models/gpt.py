@@ -1,7 +1,7 @@
 """The world model: a block-causal transformer over frames and actions, to be read from top to bottom.
 
-A sequence is `blocks` times (the tokens of a frame, the action taken there). All tokens of a block see each other and
-everything before. The output at a cell predicts that cell's token in the next frame; the output at the action
+A sequence is `context_frames` blocks (the tokens of a frame, the action taken there). All tokens of a block see each
+other and everything before. The output at a cell predicts that cell's token in the next frame; the output at the action
 predicts the reward and whether the episode ends.
 """
 
@@ -22,7 +22,7 @@ from itc.world_models.dropout import dropout
 from itc.world_models.layout import Layout, rotary_angles
 
 EMBEDDING_SCALE = 0.02  # standard deviation of initial embeddings
-# Added to the logit of a code that the model has never learned about: e^−20 of the probability of one it has.
+# Added to the logit of a code that the model has not been trained on: e^−20 of the probability of one it has.
 UNKNOWN_CODE_BIAS = -20.0
 
 
@@ -186,7 +186,7 @@ class WorldModel(eqx.Module):
     def step(
         self, cache: Cache, tokens: Int[Array, "b n"], actions: Int[Array, " b"], bucket: int
     ) -> tuple[Cache, Prediction]:
-        """Take in one more block, and predict what follows it. The cache holds `blocks` of them."""
+        """Take in one more block, and predict what follows it. The cache holds `context_frames` of them."""
         keys, values, block = cache
         slots = self.layout.slots
         here = jax.tree.map(

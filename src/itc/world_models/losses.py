@@ -1,4 +1,4 @@
-"""What the world model is trained on."""
+"""The loss of the world model."""
 
 import jax
 import jax.numpy as jnp

@@ -1,9 +1,9 @@
 """The world model of Atari: a retention network that predicts all tokens of a frame in one pass.
 
 A block is the tokens of a frame and the action taken there. Before each frame stand prediction tokens, one for each of
-its cells: each knows all earlier blocks and the prediction tokens before it. Their outputs say what was expected of the
-frame, of the reward on the way there, and whether that step ended the episode. Several heads predict the tokens, and
-where they disagree there is something to learn. (POP: parallel observation prediction.)
+its cells: each sees all earlier blocks and the prediction tokens before it. Their outputs predict the frame, the reward
+of the step that led there, and whether that step ended the episode. An ensemble of heads predicts the tokens, too; its
+disagreement is the intrinsic reward. (POP: parallel observation prediction.)
 """
 
 import math
@@ -24,9 +24,7 @@ from itc.world_models.dropout import dropout
 from itc.world_models.layout import Layout
 from itc.world_models.retention import block_rotation, retention
 
-CONTEXT = (
-    2  # the first blocks of a sequence, whose frames nobody could predict: an imagined rollout needs as many real ones
-)
+CONTEXT = 2  # the first blocks of a sequence, too early to predict: an imagined rollout starts from as many real ones
 TRUNK_EPSILON = 1e-6  # of the trunk's normalisations; those of the heads have the usual 1e-5
 
 
@@ -42,10 +40,10 @@ class POPConfig(Settings):
     dropout: FractionBelowOne = 0.1
     rotary: Literal["1d", "3d"] = "3d"
     absolute: bool = True  # a learned embedding per cell of a frame
-    context_frames: Count = 10  # of a training sequence
-    blocks_per_chunk: Count = 5  # how many are computed at once; no result depends on it
+    context_frames: Count = 10  # of a training sequence: its blocks
+    blocks_per_chunk: Count = 5  # how many blocks are computed at once; no result depends on it
     head_hidden: Count = 512  # of the heads for tokens and reward; the one for the end has `width`
-    members: Count = 4  # of the ensemble whose disagreement is curiosity
+    members: Count = 4  # of the ensemble whose disagreement is the intrinsic reward
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,11 +53,12 @@ class POPConfig(Settings):
             )
         if self.context_frames % self.blocks_per_chunk:
             raise ValueError(
-                f"blocks_per_chunk {self.blocks_per_chunk} must divide the {self.context_frames} blocks"
+                f"blocks_per_chunk must divide context_frames {self.context_frames}, got {self.blocks_per_chunk}"
             )
         if self.context_frames <= CONTEXT:
             raise ValueError(
-                f"blocks must be more than the {CONTEXT} that nobody could predict, got {self.context_frames}"
+                f"context_frames must be more than {CONTEXT}, the first frames, which are not predicted, "
+                f"got {self.context_frames}"
             )
         if self.members < 1:
             raise ValueError(f"members must be at least 1, got {self.members}")
@@ -70,18 +69,18 @@ class POPConfig(Settings):
 
 
 class POPPrediction(NamedTuple):
-    """Logits of what is expected of a frame, and of the step that leads there."""
+    """Predicted logits of a frame, and of the step that leads there."""
 
     tokens: Float32[Array, "*b n k"]
     reward: Float32[Array, "*b bins"]  # of itc.hl_gauss.REWARDS
     done: Float32[Array, "*b 2"]
-    members: Float32[Array, "m *b n k"]  # the ensemble's opinions on the tokens
+    members: Float32[Array, "m *b n k"]  # the ensemble's predictions of the tokens
 
 
 class RetentionState(NamedTuple):
-    """All that is known of the blocks so far; its size does not grow."""
+    """The recurrent state after the blocks so far; its size does not grow."""
 
-    memory: Float32[Array, "layers b h d d"]
+    recurrent: Float32[Array, "layers b h d d"]
     block: Int32[Array, ""]  # how many blocks have been seen
 
 
@@ -129,26 +128,26 @@ class Layer(eqx.Module):
     def __call__(
         self,
         x: Float32[Array, "b t s e"],
-        memory: Float32[Array, "b h d d"],
+        state: Float32[Array, "b h d d"],
         rotation: Rotation,
         slots: int,
         seeds: UInt32[Array, " 4"] | None,
         config: POPConfig,
     ) -> tuple[Float32[Array, "b t s e"], Float32[Array, "b h d d"]]:
-        """What becomes of a few blocks, given the memory of those before; and the memory after them."""
+        """The output for a few blocks, given the recurrent state before them; and the state after them."""
         first, second, third, fourth = (None,) * 4 if seeds is None else seeds
         rate = config.dropout
         projected = self.retention_in(self.retention_norm(x))
         projected = projected.reshape(*x.shape[:-1], 4, config.heads, config.head_size)
         # Any chunk gives the same result, so that sequences of unusual length just get a smaller one.
         chunk = math.gcd(x.shape[1], config.blocks_per_chunk)
-        memory, gathered = retention(slots, chunk, rotation, projected[..., :3, :, :], memory)
+        state, gathered = retention(slots, chunk, rotation, projected[..., :3, :, :], state)
         # Each head by itself: without a softmax, nothing else keeps what it gathers at one scale.
         gathered = standardise(dropout(first, gathered, rate), (-1,), TRUNK_EPSILON)
         gathered = (gathered * jax.nn.silu(projected[..., 3, :, :])).reshape(x.shape)
         x = x + dropout(second, self.retention_out(gathered), rate)
         fed = dropout(third, jax.nn.silu(self.feed_in(self.feed_norm(x))), rate)
-        return x + dropout(fourth, self.feed_out(fed), rate), memory
+        return x + dropout(fourth, self.feed_out(fed), rate), state
 
 
 class POPWorldModel(eqx.Module):
@@ -184,16 +183,16 @@ class POPWorldModel(eqx.Module):
     def __call__(
         self, codes: Float32[Array, "b t n e"], actions: Int[Array, "b t"], key: Array | None = None
     ) -> POPPrediction:
-        """What was expected of every frame of whole sequences before seeing it; with a key, with dropout."""
+        """Predictions of every frame of whole sequences from the blocks before it; with a key, with dropout."""
         return self.read(self.features(codes, actions, key))
 
     def features(
         self, codes: Float32[Array, "b t n e"], actions: Int[Array, "b t"], key: Array | None = None
     ) -> Float32[Array, "b t n e"]:
-        """What the heads read the predictions of every block off; with a key, with dropout, for training."""
+        """The inputs of the heads for every block; with a key, with dropout, for training."""
         b, t = actions.shape
         seeds = None if key is None else random.bits(key, (self.config.layers, 4))
-        x = jnp.concatenate([self.embed(codes, actions), self.expectations(b, t)], axis=2)
+        x = jnp.concatenate([self.embed(codes, actions), self.prediction_tokens(b, t)], axis=2)
         x, _ = self.through_layers(x, self.empty_state(b), seeds)
         return x[:, :, self.layout.slots :]
 
@@ -209,8 +208,8 @@ class POPWorldModel(eqx.Module):
         return self.through_layers(self.embed(codes[:, None], actions[:, None]), state)[1]
 
     def predict(self, state: RetentionState) -> POPPrediction:
-        """What is expected of the next frame. The state stays as it is: expecting changes nothing."""
-        x, _ = self.through_layers(self.expectations(state.memory.shape[1], 1), state)
+        """The prediction of the next frame. It does not change the state."""
+        x, _ = self.through_layers(self.prediction_tokens(state.recurrent.shape[1], 1), state)
         return self.read(x[:, 0])
 
     def embed(self, codes: Float32[Array, "b t n e"], actions: Int[Array, "b t"]) -> Float32[Array, "b t s e"]:
@@ -219,7 +218,7 @@ class POPWorldModel(eqx.Module):
         cells = codes if self.cell_embedding is None else codes + self.cell_embedding[None, None]
         return jnp.concatenate([cells, self.action_embedding[actions][:, :, None]], axis=2)
 
-    def expectations(self, b: int, t: int) -> Float32[Array, "b t n e"]:
+    def prediction_tokens(self, b: int, t: int) -> Float32[Array, "b t n e"]:
         """The prediction tokens, the same ones for every block."""
         tokens = self.prediction_embedding[: self.layout.cells]
         return jnp.broadcast_to(tokens, (b, t, *tokens.shape))
@@ -232,16 +231,16 @@ class POPWorldModel(eqx.Module):
         rotation = self.rotation(state.block + jnp.arange(blocks), x.shape[2])
 
         def layer(x, of_layer):
-            parameters, memory, seeds = of_layer
-            return parameters(x, memory, rotation, self.layout.slots, seeds, self.config)
+            parameters, recurrent, seeds = of_layer
+            return parameters(x, recurrent, rotation, self.layout.slots, seeds, self.config)
 
         # For the backward pass only the large matrix products are kept, the rest is computed again: that takes half
         # the memory and hardly more time. A loop, not unrolled: it takes as long to compile with ten layers as with
         # one, and the products outweigh the elementwise work that a loop leaves to one core.
         kept = jax.checkpoint_policies.dots_with_no_batch_dims_saveable
         again = jax.checkpoint(layer, prevent_cse=False, policy=kept)
-        x, memory = lax.scan(again, x, (self.layers, state.memory, seeds))
-        return x, RetentionState(memory, state.block + blocks)
+        x, recurrent = lax.scan(again, x, (self.layers, state.recurrent, seeds))
+        return x, RetentionState(recurrent, state.block + blocks)
 
     def rotation(self, blocks: Int[Array, " t"], tokens: int) -> Rotation:
         """How that many tokens of each block are rotated: a prediction token like the one that it stands for."""
@@ -251,7 +250,7 @@ class POPWorldModel(eqx.Module):
         return Rotation(*(jnp.concatenate([part[:, where] for where in at], axis=1) for part in whole))
 
     def read(self, features: Float32[Array, "*b n e"]) -> POPPrediction:
-        """The predictions: tokens from all cells, reward and end from the last, the ensemble's without a way back."""
+        """The predictions: tokens from all cells, reward and end from the last; the ensemble sends no gradient back."""
         last = features[..., -1, :]
         apart = lax.stop_gradient(features)
         members = jax.vmap(lambda head: head(apart))(self.members)

@@ -1,4 +1,4 @@
-"""What the world model of Atari is trained on, how curious it is, and which of its parameters shrink."""
+"""The loss of the world model of Atari, its intrinsic reward, and which of its parameters decay."""
 
 from typing import NamedTuple
 
@@ -30,11 +30,11 @@ def pop_loss(
     key: Array | None,
     late_ends: bool = False,
 ) -> tuple[Float32[Array, ""], tuple[Float32[Array, " b"], dict[str, Float32[Array, ""]]]]:
-    """Cross-entropies of tokens, reward, end and the ensemble's tokens, summed; with it, by how much each sequence
-    surprised (tokens and reward only), and the metrics.
+    """Cross-entropies of tokens, reward, end and the ensemble's tokens, summed; with it, each sequence's surprise (its
+    loss of tokens and reward), and the metrics.
 
     A block's prediction belongs to its frame and to the step before, which led there. With `late_ends`, its end is
-    compared with the end of its own step instead, one too late: so were the published agents trained.
+    compared with the end of its own step instead, one too late: the published agents were trained like this.
     """
     tokens, actions, rewards, ends, mask = segments
     members = model.config.members
@@ -42,11 +42,11 @@ def pop_loss(
         raise ValueError(f"a batch of {tokens.shape[0]} cannot be split evenly among {members} members")
     features = model.features(codebook[tokens], actions, key)
 
-    cells, expected, foreseen = features[:, CONTEXT:], tokens[:, CONTEXT:], mask[:, CONTEXT:]
+    cells, targets, predicted = features[:, CONTEXT:], tokens[:, CONTEXT:], mask[:, CONTEXT:]
     token_logits = model.token_head(cells)
-    token_losses = cross_entropies(token_logits, expected).mean(axis=-1)
-    correct = most_probable(token_logits, expected).mean(axis=-1)
-    curiosity_losses = cross_entropies(_members_in_turn(model, cells), expected).mean(axis=-1)
+    token_losses = cross_entropies(token_logits, targets).mean(axis=-1)
+    correct = most_probable(token_logits, targets).mean(axis=-1)
+    curiosity_losses = cross_entropies(_members_in_turn(model, cells), targets).mean(axis=-1)
 
     last, led_there = features[:, :, -1], mask[:, 1:] & mask[:, :-1]
     reward_losses = REWARDS.loss(model.reward_head(last[:, 1:]), rewards[:, :-1])
@@ -54,14 +54,14 @@ def pop_loss(
     done_losses = cross_entropies(model.done_head(at), ends[:, :-1].astype(jnp.int32))
 
     losses = {
-        "token_loss": _mean(token_losses, foreseen),
+        "token_loss": _mean(token_losses, predicted),
         "reward_loss": _mean(reward_losses, led_there),
         "done_loss": _mean(done_losses, known),
-        "curiosity_loss": _mean(curiosity_losses, foreseen),
+        "curiosity_loss": _mean(curiosity_losses, predicted),
     }
     loss = sum(losses.values(), jnp.float32(0))
-    surprise = jax.vmap(_mean)(token_losses, foreseen) + jax.vmap(_mean)(reward_losses, led_there)
-    return loss, (surprise, {"loss": loss, **losses, "token_accuracy": _mean(correct, foreseen)})
+    surprise = jax.vmap(_mean)(token_losses, predicted) + jax.vmap(_mean)(reward_losses, led_there)
+    return loss, (surprise, {"loss": loss, **losses, "token_accuracy": _mean(correct, predicted)})
 
 
 def intrinsic_reward(members: Float32[Array, "m *b n k"]) -> Float32[Array, "*b"]:
@@ -85,7 +85,7 @@ def decays(model: POPWorldModel) -> PyTree[bool]:
 
 
 def _members_in_turn(model: POPWorldModel, features: Float32[Array, "b t n e"]) -> Float32[Array, "b t n k"]:
-    """Each member's opinion on its own share of the batch: they stay different because they learn from different
+    """Each member's prediction for its own share of the batch: they stay different because they learn from different
     sequences. The trunk learns nothing from them."""
     groups = lax.stop_gradient(features).reshape(model.config.members, -1, *features.shape[1:])
     return jax.vmap(lambda head, group: head(group))(model.members, groups).reshape(*features.shape[:-1], -1)

@@ -1,11 +1,12 @@
 """Retention: attention without a softmax, which fades with distance and can be summed up in one matrix per head.
 
 Real tokens, n = 0, 1, …, come in blocks of `slots`; token n gathers Σ_{m ≤ n} γ^(n−m) (q_n·k_m) v_m. The sum over all
-blocks so far fits in a memory S = Σ_m γ^(last−m) k_m v_mᵀ. Prediction tokens stand where the next frame will stand:
-they gather from all real tokens of earlier blocks and from each other, in order, and nobody else gathers from them.
+blocks so far fits in a recurrent state S = Σ_m γ^(last−m) k_m v_mᵀ. Prediction tokens stand where the next frame will
+stand: they gather from all real tokens of earlier blocks and from each other, in order, and no other token gathers from
+them.
 
-Everything here follows from `retain`, which takes a chunk of blocks and the memory of those before: all blocks at once
-(the dense form), a few at a time (chunkwise), or one at a time (recurrent). They differ only in speed.
+Everything here follows from `retain`, which takes a chunk of blocks and the state before it: all blocks at once (the
+dense form), a few at a time (chunkwise), or one at a time (recurrent). They differ only in speed.
 """
 
 from functools import partial
@@ -20,13 +21,13 @@ from jaxtyping import Float32, Float64, Int
 from itc.world_models.attention import Heads, Rotation, split_heads
 from itc.world_models.layout import Layout, rotary_angles
 
-# Heads forget over different times, evenly spread on a logarithmic scale between these, in blocks.
-SHORTEST_MEMORY, LONGEST_MEMORY = 4, 16
+# Heads decay over different times, evenly spread on a logarithmic scale between these, in blocks.
+SHORTEST_DECAY, LONGEST_DECAY = 4, 16
 
 
 def decay_rates(slots: int, heads: int) -> Float64[np.ndarray, " h"]:
     """γ of each head: what is left of a token's weight one token later."""
-    shortest, longest = np.log([1 / (SHORTEST_MEMORY * slots), 1 / (LONGEST_MEMORY * slots)])
+    shortest, longest = np.log([1 / (SHORTEST_DECAY * slots), 1 / (LONGEST_DECAY * slots)])
     return 1 - np.exp(np.linspace(shortest, longest, heads))
 
 
@@ -35,7 +36,7 @@ class Decays(NamedTuple):
 
     past: Float32[np.ndarray, "h q p"]  # from each token to the real tokens it sees; 0 for those it does not
     within: Float32[np.ndarray, "h n n"]  # between the prediction tokens of a block
-    since: Float32[np.ndarray, "h q 1"]  # from each token to the last one before the chunk, where the memory stands
+    since: Float32[np.ndarray, "h q 1"]  # from each token to the last one before the chunk, where the state stands
     until: Float32[np.ndarray, "h p 1"]  # from the last real token to each
     whole: Float32[np.ndarray, "h 1 1"]  # over the chunk
 
@@ -65,9 +66,9 @@ def chunk_decays(blocks: int, slots: int, real: int, predicted: int, heads: int)
 
 
 def retain(
-    slots: int, memory: Float32[Array, "h d d"], tokens: Heads
+    slots: int, state: Float32[Array, "h d d"], tokens: Heads
 ) -> tuple[Float32[Array, "h d d"], Float32[Array, "t h s d"]]:
-    """Retention of a chunk of blocks, each part of `tokens` being "t h s d": the memory after it, and what each token
+    """Retention of a chunk of blocks, each part of `tokens` being "t h s d": the state after it, and what each token
     gathers.
 
     The first `slots` tokens of a block are real and the rest are predictions; fewer than `slots` are all predictions.
@@ -78,14 +79,14 @@ def retain(
     q = _side_by_side(tokens.q)
     k, v = (_side_by_side(part[:, :, :real]) for part in (tokens.k, tokens.v))
     weights = jnp.einsum("hqd,hpd->hqp", q, k) * decays.past
-    gathered = jnp.einsum("hqp,hpd->hqd", weights, v) + jnp.einsum("hqd,hde->hqe", q * decays.since, memory)
+    gathered = jnp.einsum("hqp,hpd->hqd", weights, v) + jnp.einsum("hqd,hde->hqe", q * decays.since, state)
     gathered = gathered.reshape(h, t, s, d).swapaxes(0, 1)
     if s > real:
         own_q, own_k, own_v = (part[:, :, real:] for part in tokens)
         own = jnp.einsum("thqd,thpd->thqp", own_q, own_k) * decays.within[None]
         gathered = gathered.at[:, :, real:].add(jnp.einsum("thqp,thpd->thqd", own, own_v))
-    memory = memory * decays.whole + jnp.einsum("hpd,hpe->hde", k * decays.until, v)
-    return memory, gathered
+    state = state * decays.whole + jnp.einsum("hpd,hpe->hde", k * decays.until, v)
+    return state, gathered
 
 
 def _side_by_side(x: Float32[Array, "t h s d"]) -> Float32[Array, "h p d"]:
@@ -98,20 +99,20 @@ def retention(
     blocks_per_chunk: int,
     rotation: Rotation,
     projected: Float32[Array, "b t s 3 h d"],
-    memory: Float32[Array, "b h d d"],
+    state: Float32[Array, "b h d d"],
 ) -> tuple[Float32[Array, "b h d d"], Float32[Array, "b t s h d"]]:
     """Retention of whole sequences, chunk by chunk, from queries, keys and values side by side."""
     b, t, s, _, h, d = projected.shape
-    # Queries are divided by √d and not keys, as in attention: only their product matters, but the memory is √d larger.
+    # Queries are divided by √d and not keys, as in attention: only their product matters, but the state is √d larger.
     tokens = jax.vmap(jax.vmap(split_heads), in_axes=(None, 0))(rotation, projected)
     step = jax.vmap(partial(retain, slots))
     if t == blocks_per_chunk:
-        memory, gathered = step(memory, tokens)
+        state, gathered = step(state, tokens)
     else:
         chunks = jax.tree.map(lambda x: x.reshape(b, -1, blocks_per_chunk, h, s, d).swapaxes(0, 1), tokens)
-        memory, gathered = lax.scan(step, memory, chunks)
+        state, gathered = lax.scan(step, state, chunks)
         gathered = gathered.swapaxes(0, 1).reshape(b, t, h, s, d)
-    return memory, gathered.swapaxes(2, 3)
+    return state, gathered.swapaxes(2, 3)
 
 
 def block_rotation(

@@ -1,4 +1,4 @@
-"""How each table and figure of the paper is made again, by name."""
+"""How each table and figure of the paper is reproduced, by name."""
 
 from itc.evaluate.reproduce import atari, figures, tables
 from itc.evaluate.reproduce.recipe import Recipe

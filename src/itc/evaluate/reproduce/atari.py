@@ -32,7 +32,7 @@ WHICH_IS_WHICH = (
     'as in "tokenizer.perceptual-weights=VGG16 LINEAR"; without them a tokenizer learns from pixels only.',
 )
 DEFINITIONS = (
-    "IQM: usually of all runs of all games in one heap, without its lowest and its highest quarter. Of one number for "
+    "IQM: usually of all runs of all games pooled, without the lowest and the highest quarter. Of one number for "
     "each game, 14 of 26 stay, and ITC's rows come to 1.131. What the paper prints as ITC's, 1.092, is the mean of the "
     "12 games between the quartiles.",
     "Simulus' IQM of 0.990 and gap of 0.412 are over its 130 runs, which the table does not have; ITC's gap of 0.376 "

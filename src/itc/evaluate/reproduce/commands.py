@@ -25,7 +25,7 @@ QUICK: dict[str, tuple[str, ...]] = {
 }
 QUICK_MINATAR: dict[str, tuple[str, ...]] = {"dedieu": _TUNED, "itc-paper": ("decoder=paper-minatar",)}
 
-# Everything else as in ITC; what the paper chose is ITC itself.
+# All other settings as in ITC; the values the paper chose are ITC itself.
 SEARCH: dict[str, tuple[str, ...]] = {
     "distance cost c_d": ("distance-cost=0.0,0.3,0.8",),
     "wildcard cost c_w": ("wildcard-cost=0.6",),

@@ -30,7 +30,7 @@ RECIPES: dict[str, Recipe] = {
         notes=("In a world of random walkers, whose true predictions are known, instead of a game.",),
     ),
     "figure-mask": Recipe(
-        about="which token sees which in the world model",
+        about="which token attends to which in the world model",
         seeds=0,
         needs="no training; seconds",
         full=(Step("the picture", ("reproduce", "figure-mask", "--here", "--out", str(FIGURES))),),
@@ -48,7 +48,7 @@ RECIPES: dict[str, Recipe] = {
         notes=("The paper's curves for MinAtar are drawn the same way, from the runs of `itc reproduce minatar`.",),
     ),
     "figure-filmstrip": Recipe(
-        about="Craftax-classic: the world, and what the model imagined rollouts under the same actions",
+        about="Craftax-classic: real frames, and what the model imagines under the same actions",
         seeds=1,
         needs=RTX_3090,
         full=(

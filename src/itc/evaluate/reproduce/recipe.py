@@ -1,4 +1,4 @@
-"""What it takes to make a table or figure again: commands, seeds, hardware, and a smaller version of it."""
+"""What it takes to reproduce a table or figure: commands, seeds, hardware, and a smaller version of it."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -34,10 +34,10 @@ class Recipe:
     stands_in: tuple[tuple[str, str], ...] = ()  # presets: a small one, and the paper's that it stands in for
     also_reduced: tuple[str, ...] = ()
     published: tuple[str, ...] = ()  # tables of the paper's numbers that belong to it
-    as_table: Callable[[], list[str]] | None = None  # they as lines of a table, if not simply one after the other
-    # Where in a run's folder its numbers stand; "all games" are those of the evaluations, taken together.
+    as_table: Callable[[], list[str]] | None = None  # these as lines of a table, if not simply one after the other
+    # Where in a run's folder its numbers are; "all games" are those of the evaluations, taken together.
     measure: Literal["training", "evaluation", "time", "all games"] | None = None
-    instead_of_runs: str = ""  # why it cannot be made of given runs
+    instead_of_runs: str = ""  # why it cannot be made from given runs
     notes: tuple[str, ...] = ()
 
 

@@ -9,14 +9,14 @@ from itc.evaluate.reproduce.recipe import Step
 from itc.evaluate.side_by_side import undisturbed
 
 
-def run_in_order(itc: Sequence[str], steps: Sequence[Step], tell: Callable[[str], None]) -> Step | None:
+def run_in_order(itc: Sequence[str], steps: Sequence[Step], report: Callable[[str], None]) -> Step | None:
     """Run the steps that are not done; returns the one that failed, if any. Stopped from outside, it stops the step."""
     for number, step in enumerate(steps, start=1):
         where = f"[{number}/{len(steps)}] {step.about}"
         if _is_done(step):
-            tell(f"{where}: done")
+            report(f"{where}: done")
             continue
-        tell(f"{where}: itc {' '.join(step.words)}")
+        report(f"{where}: itc {' '.join(step.words)}")
         if not _succeeds([*itc, *step.words]):
             return step
         if step.writes is not None:  # only now: what the step writes may be there before it is complete
@@ -25,7 +25,7 @@ def run_in_order(itc: Sequence[str], steps: Sequence[Step], tell: Callable[[str]
 
 
 def _is_done(step: Step) -> bool:
-    """Its result is there, and the note beside it says that it came of this very command."""
+    """Its result is there, and the note next to it says that this very command wrote it."""
     if step.writes is None or not step.writes.exists() or not _note(step.writes).exists():
         return False
     return _note(step.writes).read_text(encoding="utf-8") == _command(step)

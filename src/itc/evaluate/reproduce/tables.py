@@ -37,7 +37,7 @@ A_GPU = "one GPU for each run; which one the paper used, and for how long, is un
 NOT_TIMED = "how long this takes on this machine is unknown"
 UNTUNED = "the baseline without tuning: imagine.updates 12 (150) and imagine.warm_up 12,000 (200,000)"
 HORIZON = 20  # the paper's imagined rollouts
-HORIZON_HERE = find(f"{CLASSIC}/quick").config.world_model.context_frames  # what the small model can look back on
+HORIZON_HERE = find(f"{CLASSIC}/quick").config.world_model.context_frames  # what the small model's context has room for
 CLASSIC_SIZE = ((f"{CLASSIC}/quick", f"{CLASSIC}/itc-paper"),)
 
 
@@ -45,18 +45,18 @@ def _train_and_compare(table: str, env: str, variants: tuple[str, ...], seeds: i
     return (*at_paper_size(env, variants, seeds), *compare(table, runs_at_paper_size(env, variants)))
 
 
-def _look_into_imagination(runs: tuple[str, ...], horizon: int, out: Path) -> tuple[Step, ...]:
+def _measure_imagination(runs: tuple[str, ...], horizon: int, out: Path) -> tuple[Step, ...]:
     near, far = out / "accuracy.json", out / "hallucination.json"
-    imagined = ("hallucinate", *runs, "--horizon", str(horizon), "--json", str(far))
+    hallucinate = ("hallucinate", *runs, "--horizon", str(horizon), "--json", str(far))
     return (
         Step("one step ahead", ("accuracy", *runs, "--json", str(near)), near),
-        Step(f"up to {horizon} steps ahead", imagined, far),
+        Step(f"up to {horizon} steps ahead", hallucinate, far),
     )
 
 
 def _accuracy_here(out: Path, seeds: int) -> tuple[Step, ...]:
     trained = agents_here(CLASSIC, ABLATED, out, seeds)
-    return (*trained, *_look_into_imagination(tuple(str(run) for run in run_folders(trained)), HORIZON_HERE, out))
+    return (*trained, *_measure_imagination(tuple(str(run) for run in run_folders(trained)), HORIZON_HERE, out))
 
 
 def _time_here(out: Path, seeds: int) -> tuple[Step, ...]:
@@ -98,7 +98,7 @@ RECIPES: dict[str, Recipe] = {
         measure="training",
         notes=(
             "Return: training episodes of the last 50,000 interactions. Score: all training episodes so far.",
-            "Other methods in the table are the paper's quotations; nothing here makes them again.",
+            "Other methods in the table are the paper's quotations; nothing here reproduces them.",
             "`craftax-classic/itc` instead of `craftax-classic/itc-paper` is the same with our decoder.",
         ),
     ),
@@ -119,7 +119,7 @@ RECIPES: dict[str, Recipe] = {
         needs=RTX_3090,
         full=(
             *at_paper_size(CLASSIC, ABLATED, 10),
-            *_look_into_imagination(runs_at_paper_size(CLASSIC, ABLATED), HORIZON, FULL),
+            *_measure_imagination(runs_at_paper_size(CLASSIC, ABLATED), HORIZON, FULL),
         ),
         here=_accuracy_here,
         stands_in=CLASSIC_SIZE,
@@ -142,7 +142,10 @@ RECIPES: dict[str, Recipe] = {
         ),
         here=_time_here,
         stands_in=CLASSIC_SIZE,
-        also_reduced=("runs go on side by side and share the cores; `itc bench train` has them to itself", NOT_TIMED),
+        also_reduced=(
+            "runs are trained side by side and share the cores; `itc bench train` has them to itself",
+            NOT_TIMED,
+        ),
         published=("time",),
         measure="time",
         notes=("The paper's text says that ITC takes 2.8 % more time in all; the hours of its table say 4.1 %.",),

@@ -1,4 +1,4 @@
-"""The agent of Craftax and MinAtar: tokens are patches, a transformer predicts them, PPO learns to act."""
+"""The agent of Craftax and MinAtar: tokens are image patches, a transformer predicts them, PPO trains the policy."""
 
 from dataclasses import replace
 
@@ -44,8 +44,8 @@ class PatchAgent(Agent):
     def imagine(
         self, state: PatchState, world: PatchWorld, config: PatchConfig, key: Array, num_envs: int, steps: int
     ) -> Rollout:
-        asked = replace(config.imagine, num_envs=num_envs, steps=steps)
-        return _imagine(world, state.policy.network, state.memory, key, asked).rollout
+        imagine_config = replace(config.imagine, num_envs=num_envs, steps=steps)
+        return _imagine(world, state.policy.network, state.memory, key, imagine_config).rollout
 
 
 _imagine = jax.jit(imagine_from_replay, static_argnums=4)

@@ -1,4 +1,4 @@
-"""Everything that can be set about a training run. The defaults are the paper's, for Craftax-classic."""
+"""All settings of a training run on Craftax or MinAtar. The defaults are the paper's, for Craftax-classic."""
 
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -11,52 +11,48 @@ from itc.train.patch_agent.learn_tokenizer import TokenizerLearning
 from itc.train.patch_agent.learn_world_model import WorldModelLearning
 from itc.world_models.gpt import WorldModelConfig
 
-RECENT = 50_000  # interactions: episodes that ended within them make up the reported return
+RECENT = 50_000  # interactions: the reported return is the mean over episodes that ended in the last 50,000
 
 
 @dataclass(frozen=True)
 class CollectConfig(Settings):
-    """Playing the real game, and remembering it."""
+    """Rollouts in the real environments, and the replay buffer."""
 
-    num_envs: Count = 48
-    steps: Count = 96  # per environment and iteration
-    replay_frames: Count = 128_000
+    num_envs: Count = 48  # environments in parallel
+    steps: Count = 96  # steps per environment and iteration
+    replay_frames: Count = 128_000  # size of the replay buffer in frames, over all environments
 
 
 @dataclass(frozen=True)
 class ImagineConfig(Settings):
-    """Playing in imagination."""
+    """Imagined rollouts, from which the policy learns."""
 
-    updates: CountOrZero = (
-        300  # imagined rollouts per iteration, each followed by one policy update; 0 switches imagination off
-    )
-    num_envs: Count = 48
-    steps: Count = 20
-    burn_in: CountOrZero = 5  # real frames that the policy's memory sees before the imagined rollout starts
+    updates: CountOrZero = 300  # imagined rollouts per iteration, each followed by one policy update; 0: no imagination
+    num_envs: Count = 48  # environments in parallel in an imagined rollout
+    steps: Count = 20  # steps of an imagined rollout
+    burn_in: CountOrZero = 5  # real frames before the start, from which the policy's recurrent state is computed
     warm_up: CountOrZero = 50_000  # real interactions before the first imagined rollout
 
 
 @dataclass(frozen=True)
 class Compat(Settings):
-    """Mistakes of the authors' code that may matter to its results; off unless asked for."""
+    """Mistakes in the authors' code that may affect its results; all are off by default."""
 
-    leaky_gae: bool = False  # advantages pass through episode ends
-    burn_in_reset: bool = False  # the memory is cleared by the same step's end, one frame too early, during burn-in
+    leaky_gae: bool = False  # advantages are computed across episode ends
+    burn_in_reset: bool = False  # during burn-in, an episode end resets the recurrent state one frame too early
     copy_after_done: bool = False  # tokens are copied across the end of an imagined episode
 
 
 @dataclass(frozen=True)
 class PatchConfig(TrainConfig):
-    """A training run of the agent whose tokens are patches."""
+    """A training run of the agent whose tokens are image patches."""
 
     agent: ClassVar[str] = "patches"
     extendable: ClassVar[str] = "interactions"
     evaluation_episodes: ClassVar[int] = 1000
 
-    interactions: Count = 1_000_000  # rounded down to whole iterations
-    accumulate: Count = (
-        1  # groups of environments whose policy gradients are summed up one after the other, to save memory
-    )
+    interactions: Count = 1_000_000  # steps in the real environments in total, rounded down to whole iterations
+    accumulate: Count = 1  # gradient accumulation: groups that a policy minibatch is split into, to save device memory
     collect: CollectConfig = field(default_factory=CollectConfig)
     tokenizer: TokenizerLearning = field(default_factory=TokenizerLearning)
     world_model: WorldModelConfig = field(default_factory=WorldModelConfig)
@@ -67,29 +63,29 @@ class PatchConfig(TrainConfig):
     compat: Compat = field(default_factory=Compat)
 
     def __post_init__(self) -> None:
-        """Say in a sentence what cannot work, before anything is compiled."""
+        """Refuse impossible settings with a sentence, before anything is compiled."""
         super().__post_init__()
-        collect, imagine, blocks = self.collect, self.imagine, self.world_model.context_frames
-        if imagine.steps > blocks:
+        collect, imagine, context_frames = self.collect, self.imagine, self.world_model.context_frames
+        if imagine.steps > context_frames:
             raise ValueError(
-                f"imagine.steps {imagine.steps} exceed world_model.context_frames {blocks}, the model's context"
+                f"imagine.steps {imagine.steps} exceed world_model.context_frames {context_frames}, the model's context"
             )
         if self.interactions < self.interactions_per_iteration:
             raise ValueError(
-                f"interactions {self.interactions} are less than one iteration of "
+                f"interactions {self.interactions} are fewer than one iteration has: "
                 f"{collect.num_envs} environments × {collect.steps} steps = {self.interactions_per_iteration}"
             )
         slots = collect.replay_frames // collect.num_envs
         if slots < collect.steps:
             raise ValueError(
-                f"collect.replay_frames {collect.replay_frames} hold {slots} steps per environment, less than the "
+                f"collect.replay_frames {collect.replay_frames} hold {slots} steps per environment, fewer than the "
                 f"collect.steps {collect.steps} of one iteration"
             )
-        window = max(blocks, imagine.burn_in) + 1
+        window = max(context_frames, imagine.burn_in) + 1
         if min(slots, collect.steps) < window:
             raise ValueError(
-                f"windows of {window} steps (world_model.context_frames or imagine.burn_in, and one more) do not fit: "
-                f"collect.steps is {collect.steps}, and collect.replay_frames leave {slots} steps per environment"
+                f"windows of {window} steps (world_model.context_frames or imagine.burn_in, plus 1) do not fit: "
+                f"collect.steps is {collect.steps}, and collect.replay_frames hold {slots} steps per environment"
             )
         divides("ppo.minibatches", self.ppo.minibatches, "collect.num_envs", collect.num_envs)
         envs_per_minibatch = collect.num_envs // self.ppo.minibatches
@@ -129,9 +125,9 @@ class PatchConfig(TrainConfig):
 
     @property
     def recent_iterations(self) -> int:
-        """How many iterations the reported return looks back on."""
+        """How many of the last iterations the reported return is the mean of."""
         return max(1, round(RECENT / self.interactions_per_iteration))
 
     def imagines_in(self, iteration: int) -> bool:
-        """Whether this iteration (from 0) imagined rollouts: there is something to learn in imagination, and the warm-up is over."""
+        """Whether the policy learns in imagination in this iteration (counted from 0): the warm-up is over."""
         return self.imagination_after is not None and self.interactions_after(iteration + 1) > self.imagination_after

@@ -1,4 +1,4 @@
-"""Learn to act from a rollout, real or imagined: proximal policy optimisation."""
+"""Learn the policy from a rollout, real or imagined: proximal policy optimisation (PPO)."""
 
 from typing import NamedTuple
 
@@ -19,23 +19,23 @@ from itc.types import Rollout
 
 
 class PolicyState(NamedTuple):
-    """The policy while it learns."""
+    """The policy and what its training needs."""
 
     network: ActorCritic
     optimiser: optax.OptState
-    normaliser: ReturnNormaliser
+    normaliser: ReturnNormaliser  # moving mean and spread of returns: the critic predicts standardised ones
 
 
 class Batch(NamedTuple):
-    """What a rollout teaches, environment by environment."""
+    """A training batch: a rollout with its advantages and returns, b environments of t steps."""
 
-    memory: Float32[Array, "b m"]  # the policy's, before the first frame
+    recurrent_state: Float32[Array, "b m"]  # the policy's, before the first frame
     frames: UInt8[Array, "b t H W c"]
-    first: Bool[Array, "b t"]
+    first: Bool[Array, "b t"]  # whether the frame is the first of an episode
     actions: Int[Array, "b t"]
-    log_probability: Float32[Array, "b t"]  # of the actions, when they were chosen
-    advantage: Float32[Array, "b t"]
-    returns: Float32[Array, "b t"]
+    log_probability: Float32[Array, "b t"]  # of the actions, by the policy that played
+    advantage: Float32[Array, "b t"]  # standardised over the batch
+    returns: Float32[Array, "b t"]  # targets of the critic, not yet standardised
 
 
 def new_policy_state(network: ActorCritic, config: PPOConfig) -> PolicyState:
@@ -47,16 +47,25 @@ def _optimiser(config: PPOConfig) -> optax.GradientTransformation:
 
 
 def batch_of(
-    state: PolicyState, memory: Float32[Array, "b m"], seen: Rollout, after: Play, config: PPOConfig, leaky: bool
+    state: PolicyState,
+    recurrent_state: Float32[Array, "b m"],
+    seen: Rollout,
+    after: Play,
+    config: PPOConfig,
+    leaky: bool,
 ) -> Batch:
-    """Advantages and returns of a rollout that began with this memory, and after which the game stands at `after`."""
-    _, beyond = state.network(after.policy, after.frame, after.first)
-    values = jnp.concatenate([seen.record.value, beyond.value[:, None]], axis=1)
+    """Advantages (GAE) and returns of a rollout.
+
+    `recurrent_state` is the policy's before the rollout, `after` the environments after it: the value estimate there
+    stands for the rewards to come. With `leaky`, advantages are computed across episode ends.
+    """
+    _, next_output = state.network(after.policy, after.frame, after.first)
+    values = jnp.concatenate([seen.record.value, next_output.value[:, None]], axis=1)
     values = state.normaliser.restore(values)
     advantage = advantages(seen.outcome.reward, values, ends_of(seen), config.discount, config.gae_lambda, leaky)
     spread = advantage.std() + 1e-8
     return Batch(
-        memory=memory,
+        recurrent_state=recurrent_state,
         frames=seen.frames,
         first=seen.record.first,
         actions=seen.actions,
@@ -69,20 +78,22 @@ def batch_of(
 def learn_policy(
     state: PolicyState, batch: Batch, config: PPOConfig, entropy_coefficient: float, accumulate: int = 1
 ) -> tuple[PolicyState, Metrics]:
-    """One update on one minibatch, its gradient summed up over `accumulate` groups of environments to save memory."""
+    """One update on one minibatch; `accumulate` groups of environments one after the other, to save device memory."""
     normaliser = state.normaliser.update(batch.returns, config.target_decay)
 
-    def loss(network: ActorCritic, some: Batch):
-        _, output = network.unroll(some.memory, some.frames, some.first)
-        target = normaliser.standardise(some.returns)
-        return ppo_loss(output, some.actions, some.log_probability, some.advantage, target, config, entropy_coefficient)
+    def loss(network: ActorCritic, group: Batch):
+        _, output = network.unroll(group.recurrent_state, group.frames, group.first)
+        target = normaliser.standardise(group.returns)
+        return ppo_loss(
+            output, group.actions, group.log_probability, group.advantage, target, config, entropy_coefficient
+        )
 
-    def add(total: ActorCritic, some: Batch):
-        gradient, metrics = jax.grad(loss, has_aux=True)(state.network, some)
+    def add(total: ActorCritic, group: Batch):
+        gradient, metrics = jax.grad(loss, has_aux=True)(state.network, group)
         return jax.tree.map(jnp.add, total, gradient), metrics
 
-    nothing = jax.tree.map(jnp.zeros_like, state.network)
-    total, by_group = lax.scan(add, nothing, _split(batch, accumulate))
+    zero = jax.tree.map(jnp.zeros_like, state.network)
+    total, by_group = lax.scan(add, zero, _split(batch, accumulate))
     gradient = jax.tree.map(lambda leaf: leaf / accumulate, total)
     metrics = jax.tree.map(jnp.mean, by_group)
     network, optimiser, metrics["gradient_norm"] = follow_gradient(
@@ -94,7 +105,7 @@ def learn_policy(
 def learn_policy_in_epochs(
     state: PolicyState, batch: Batch, config: PPOConfig, accumulate: int = 1
 ) -> tuple[PolicyState, Metrics]:
-    """Several passes over real play, in minibatches of whole environments, always in the same order."""
+    """Several epochs over a real rollout, in minibatches of whole environments, always in the same order."""
     minibatches = _split(batch, config.minibatches)
 
     def update(state: PolicyState, minibatch: Batch):
@@ -107,6 +118,6 @@ def learn_policy_in_epochs(
     return state, jax.tree.map(jnp.mean, metrics)
 
 
-def _split(batch: Batch, parts: int) -> Batch:
+def _split(batch: Batch, groups: int) -> Batch:
     """Groups of environments, as a new first axis."""
-    return jax.tree.map(lambda leaf: leaf.reshape(parts, len(leaf) // parts, *leaf.shape[1:]), batch)
+    return jax.tree.map(lambda leaf: leaf.reshape(groups, len(leaf) // groups, *leaf.shape[1:]), batch)

@@ -1,4 +1,4 @@
-"""Grow the codebook from what is remembered."""
+"""Grow the codebook with frames of the replay buffer."""
 
 from dataclasses import dataclass
 
@@ -12,11 +12,11 @@ from itc.types import EnvSpec
 
 @dataclass(frozen=True)
 class TokenizerLearning(Settings):
-    """The paper's codebook, and how many batches of windows it grows on in each iteration."""
+    """The paper's codebook of image patches, and how it grows."""
 
-    codes: Count = 4096
-    threshold: NotNegative = 0.75  # squared distance, with pixels in 0…1
-    updates: Count = 25
+    codes: Count = 4096  # size of the codebook, at most
+    threshold: NotNegative = 0.75  # squared distance to all codes (pixels in 0…1) above which a patch becomes a code
+    updates: Count = 25  # batches of replayed frames per iteration from which new codes are added
 
     def config(self, spec: EnvSpec) -> patches.PatchTokenizerConfig:
         patch = (*spec.patch, spec.frame_shape[2])
@@ -32,7 +32,7 @@ def learn_tokenizer(
     updates: int,
     config: patches.PatchTokenizerConfig,
 ) -> patches.Codebook:
-    """Look at windows from memory, batch after batch, and add what is new."""
+    """Sample batches of windows from the replay buffer, and add their new patches to the codebook."""
 
     def grow(codebook, key):
         frames = replay.sample(memory, key, windows, length)["frame"]

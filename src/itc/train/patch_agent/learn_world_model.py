@@ -1,4 +1,4 @@
-"""One step of learning the world model from windows of recorded play."""
+"""One update of the world model on windows of the replay buffer."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -20,21 +20,21 @@ from itc.world_models.losses import world_model_loss
 class WorldModelLearning(Settings):
     """The paper's optimiser and schedule, for Craftax-classic."""
 
-    updates: Count = 500  # per iteration, each of several minibatches
-    minibatches: Count = 3
-    sequences: Count = 16  # in a minibatch
-    reward_coefficient: NotNegative = 1.0  # of the loss; 10 on MinAtar
-    done_coefficient: NotNegative = 1.0
-    learning_rate: Positive = 1e-3
-    max_gradient_norm: Positive = 0.5
-    adam_epsilon: Positive = 1e-5
+    updates: Count = 500  # updates per iteration, each of `minibatches` gradient steps
+    minibatches: Count = 3  # gradient steps per update
+    sequences: Count = 16  # sequences per minibatch, each of `world_model.context_frames` frames
+    reward_coefficient: NotNegative = 1.0  # weight of the reward's loss; the tokens' is 1
+    done_coefficient: NotNegative = 1.0  # weight of the loss of the episode end
+    learning_rate: Positive = 1e-3  # learning rate of Adam
+    max_gradient_norm: Positive = 0.5  # gradients are clipped to this norm
+    adam_epsilon: Positive = 1e-5  # epsilon of Adam
 
     def optimiser(self) -> optax.GradientTransformation:
         return clipped_adam(self.learning_rate, self.max_gradient_norm, self.adam_epsilon)
 
 
 class Experience(NamedTuple):
-    """Windows of play as tokens: t blocks, and the frame after the last."""
+    """Windows of real play as tokens: t frames with their actions, and the frame after the last."""
 
     tokens: Int32[Array, "b t+1 n"]
     actions: Int[Array, "b t"]
@@ -43,11 +43,11 @@ class Experience(NamedTuple):
 
 
 class WorldModelState(NamedTuple):
-    """The model while it learns."""
+    """The world model and what its training needs."""
 
     model: WorldModel
     optimiser: optax.OptState
-    known_codes: Int32[Array, ""]  # codes in use when it last learned
+    known_codes: Int32[Array, ""]  # codes in use at the last update
 
 
 def new_world_model_state(model: WorldModel, learning: WorldModelLearning = WorldModelLearning()) -> WorldModelState:
@@ -63,7 +63,7 @@ def learn_world_model(
     bucket: int,
     learning: WorldModelLearning = WorldModelLearning(),
 ) -> tuple[WorldModelState, dict[str, Float32[Array, ""]]]:
-    """One update on one minibatch; `codes` are in use now, all below `bucket`."""
+    """One update on one minibatch; `codes` codes are in use now, and logits of the first `bucket` are computed."""
     model = meet_codes(state.model, state.known_codes, codes)
     coefficients = (learning.reward_coefficient, learning.done_coefficient)
     gradient, metrics = jax.grad(
@@ -74,12 +74,12 @@ def learn_world_model(
 
 
 def meet_codes(model: WorldModel, known: Int32[Array, ""], codes: Int32[Array, ""]) -> WorldModel:
-    """Lift the bias of codes the model meets for the first time from "improbable" to where others started.
+    """Raise the output bias of codes that are new to the model from "improbable" to the value that others started with.
 
-    Until then a code that the tokenizer has just added cannot turn up in an imagined rollout of a model that never saw it.
+    Until then a code that the tokenizer has just added cannot appear in imagination: the model was not trained on it.
     """
     bias = model.token_head.outer.bias
     index = jnp.arange(len(bias))
     new = (index >= known) & (index < codes)
-    lifted = jnp.where(new, bias - UNKNOWN_CODE_BIAS, bias)
-    return model.with_token_bias(lifted)
+    raised = jnp.where(new, bias - UNKNOWN_CODE_BIAS, bias)
+    return model.with_token_bias(raised)

@@ -1,4 +1,4 @@
-"""The world model of patches, dressed as an environment."""
+"""The transformer world model and its codebook as an environment."""
 
 from typing import ClassVar, NamedTuple
 
@@ -9,28 +9,28 @@ from jaxtyping import Int, Int32, UInt8
 
 from itc.decoding.config import DecodeConfig
 from itc.tokenizers import patches
-from itc.train.imagine import ImaginedStep, ModelEnv, remember
+from itc.train.imagine import ImaginedStep, ModelEnv, condition_on
 from itc.types import EnvSpec
 from itc.world_models.gpt import Cache, WorldModel
 
 
 class ImaginationState(NamedTuple):
-    """What the model has seen, the frame it is at, and random key."""
+    """State of an imagined rollout."""
 
-    cache: Cache
-    tokens: Int32[Array, "b n"]
-    key: Array
+    cache: Cache  # the transformer's keys and values of earlier frames and actions
+    tokens: Int32[Array, "b n"]  # of the current frame
+    key: Array  # random key, split at every step
 
 
 class PatchWorld(ModelEnv):
-    """The transformer's world. Rewards are sampled classes, 0 or 1."""
+    """Imagination by the transformer. Rewards are sampled from two classes, 0 and 1."""
 
     model: WorldModel
     codebook: patches.Codebook
     spec: EnvSpec = eqx.field(static=True)
     decoder: DecodeConfig = eqx.field(static=True)
-    bucket: int = eqx.field(static=True)  # how many codes to compute with; at least those in use
-    copy_after_done: bool = eqx.field(static=True, default=False)  # as the authors' code does, by mistake
+    bucket: int = eqx.field(static=True)  # how many codes have logits; at least those in use
+    copy_after_done: bool = eqx.field(static=True, default=False)  # as in the authors' code, by mistake
     context: ClassVar[int] = 1
     shows_tokens: ClassVar[bool] = False
 
@@ -50,7 +50,7 @@ class PatchWorld(ModelEnv):
         def take_in(cache: Cache, tokens: Array, action: Array) -> Cache:
             return self.model.step(cache, tokens, action, self.bucket)[0]
 
-        cache = remember(take_in, self.model.empty_cache(len(tokens)), tokens[:, :-1], actions)
+        cache = condition_on(take_in, self.model.empty_cache(len(tokens)), tokens[:, :-1], actions)
         return ImaginationState(cache, tokens[:, -1], key)
 
     def step(self, state: ImaginationState, action: Int[Array, " b"]) -> tuple[ImaginationState, ImaginedStep]:

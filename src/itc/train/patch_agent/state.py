@@ -1,4 +1,4 @@
-"""The whole of a training run as one value: what is saved, resumed and compared."""
+"""The training state as one value, which is saved and restored as a whole."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,32 +22,32 @@ from itc.world_models.gpt import WorldModel
 
 
 class PatchState(NamedTuple):
-    """Everything that changes while training. `iteration` and `part` say what comes next."""
+    """Everything that changes during training. `iteration` and `part` say what comes next."""
 
     iteration: Int32[Array, ""]
-    part: Int32[Array, ""]  # of the iteration's work
-    play: Play
-    tally: Tally
+    part: Int32[Array, ""]  # index of the iteration's next part
+    play: Play  # the real environments and the policy's recurrent state
+    tally: Tally  # returns of the episodes played
     policy: PolicyState
-    memory: replay.Replay
+    memory: replay.Replay  # the replay buffer
     codebook: patches.Codebook
     world_model: WorldModelState
-    key: Array  # never changes: every piece of work derives its own from it
+    key: Array  # never changes: each part derives its own key from it
 
 
 def new_state(env: Environment, config: PatchConfig, seed: int) -> PatchState:
-    """Nothing learned yet."""
+    """The state before training."""
     env_key, *keys = random.split(random.key(seed), 4)
-    return _around(*env.reset(env_key, config.collect.num_envs), env.spec, config, keys)
+    return _state_with(*env.reset(env_key, config.collect.num_envs), env.spec, config, keys)
 
 
 def shape_of_state(env: Environment, config: PatchConfig) -> PatchState:
-    """The same without any numbers, for reading a checkpoint: nothing is compiled or allocated."""
-    around = partial(_around, spec=env.spec, config=config, keys=[random.key(0)] * 3)
-    return jax.eval_shape(around, *env.shapes(config.collect.num_envs))
+    """Shapes and types of the state, for reading a checkpoint: nothing is compiled or allocated."""
+    with_envs = partial(_state_with, spec=env.spec, config=config, keys=[random.key(0)] * 3)
+    return jax.eval_shape(with_envs, *env.shapes(config.collect.num_envs))
 
 
-def _around(world: Any, frame: Array, spec: EnvSpec, config: PatchConfig, keys: list[Array]) -> PatchState:
+def _state_with(env_state: Any, frame: Array, spec: EnvSpec, config: PatchConfig, keys: list[Array]) -> PatchState:
     policy_key, model_key, key = keys
     num_envs = config.collect.num_envs
     network = ActorCritic(policy_key, spec, config.policy)
@@ -61,7 +61,7 @@ def _around(world: Any, frame: Array, spec: EnvSpec, config: PatchConfig, keys: 
     return PatchState(
         iteration=jnp.zeros((), jnp.int32),
         part=jnp.zeros((), jnp.int32),
-        play=begin(world, frame, network.initial_state(num_envs)),
+        play=begin(env_state, frame, network.initial_state(num_envs)),
         tally=new_tally(spec, num_envs, config.recent_iterations),
         policy=new_policy_state(network, config.ppo),
         memory=replay.empty_replay(one_step, replay.ReplayConfig(config.collect.replay_frames, num_envs)),

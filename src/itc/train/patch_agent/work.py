@@ -1,6 +1,7 @@
-"""The work of an iteration in parts, each a function of the training state that can be stopped after and resumed at.
+"""The parts of an iteration, each a function of the training state. Training can stop and resume between them.
 
-collect and learn from it → grow the codebook → learn the world model → imagined rollout and learn from it
+play in real environments and learn the policy → grow the codebook → learn the world model →
+learn the policy in imagination
 """
 
 from functools import partial
@@ -29,18 +30,18 @@ from itc.train.patch_agent.model_env import PatchWorld
 from itc.train.patch_agent.state import PatchState
 from itc.types import Rollout
 
-UPDATES_PER_PART = 25
+UPDATES_PER_PART = 25  # at most, compiled into one call
 
 
 def parts_of(env: Environment, config: PatchConfig, iteration: int) -> list[Part]:
-    """All pieces of work of one iteration, in order."""
+    """The parts of one iteration (counted from 0), in order."""
     parts = [Part("play", partial(_play, env, config)), Part("tokenizer", partial(_grow_codebook, env, config))]
     learning = config.world_model_learning
     updates = learning.updates * learning.minibatches
     parts += parts_of_updates("world model", partial(_learn_world_model, config), updates, UPDATES_PER_PART)
     if config.imagines_in(iteration):
-        imagined = partial(_learn_in_imagination, env, config)
-        parts += parts_of_updates("imagination", imagined, config.imagine.updates, UPDATES_PER_PART)
+        learn = partial(_learn_in_imagination, env, config)
+        parts += parts_of_updates("imagination", learn, config.imagine.updates, UPDATES_PER_PART)
     return parts
 
 
@@ -58,8 +59,10 @@ def _play(env: Environment, config: PatchConfig, state: PatchState, key: Array) 
 
 
 @partial(jax.jit, static_argnames="config", donate_argnames="policy")
-def _learn_from_play(policy: PolicyState, memory, seen, after, config: PatchConfig) -> tuple[PolicyState, Metrics]:
-    batch = batch_of(policy, memory, seen, after, config.ppo, config.compat.leaky_gae)
+def _learn_from_play(
+    policy: PolicyState, recurrent_state: Array, seen: Rollout, after: Play, config: PatchConfig
+) -> tuple[PolicyState, Metrics]:
+    batch = batch_of(policy, recurrent_state, seen, after, config.ppo, config.compat.leaky_gae)
     return learn_policy_in_epochs(policy, batch, config.ppo, config.accumulate)
 
 
@@ -91,23 +94,24 @@ def _updated_world_model(
     bucket: int,
     config: PatchConfig,
 ) -> tuple[WorldModelState, Metrics]:
-    learning, blocks = config.world_model_learning, config.world_model.context_frames
+    learning, context_frames = config.world_model_learning, config.world_model.context_frames
 
     def update(world_model, key):
         sample_key, dropout_key = random.split(key)
-        experience = draw_experience(memory, codebook, sample_key, learning.sequences, blocks)
+        experience = draw_experience(memory, codebook, sample_key, learning.sequences, context_frames)
         return learn_world_model(world_model, experience, codebook.size, dropout_key, bucket, learning)
 
     return repeat(update, world_model, key, updates)
 
 
 def draw_experience(
-    memory: replay.Replay, codebook: patches.Codebook, key: Array, sequences: int, blocks: int
+    memory: replay.Replay, codebook: patches.Codebook, key: Array, sequences: int, context_frames: int
 ) -> Experience:
-    """Windows of play from memory, as tokens of today's codebook."""
-    window = replay.sample(memory, key, sequences, blocks + 1)
+    """Windows sampled from the replay buffer, as tokens of the current codebook."""
+    window = replay.sample(memory, key, sequences, context_frames + 1)
     frames = window["frame"]
-    tokens = patches.encode(codebook, frames.reshape(-1, *frames.shape[2:])).reshape(sequences, blocks + 1, -1)
+    tokens = patches.encode(codebook, frames.reshape(-1, *frames.shape[2:]))
+    tokens = tokens.reshape(sequences, context_frames + 1, -1)
     return Experience(tokens, window["action"][:, :-1], window["reward"][:, :-1], window["done"][:, :-1])
 
 
@@ -120,7 +124,7 @@ def _learn_in_imagination(
 
 
 def world_of(state: PatchState, env: Environment, config: PatchConfig, decoder: DecodeConfig) -> PatchWorld:
-    """The world as it is known so far."""
+    """The current world model as an environment."""
     return PatchWorld(
         model=state.world_model.model,
         codebook=state.codebook,
@@ -136,10 +140,10 @@ def _improved_in_imagination(
     policy: PolicyState, world: PatchWorld, memory: replay.Replay, key: Array, updates: int, config: PatchConfig
 ) -> tuple[PolicyState, Metrics]:
     def update(policy: PolicyState, key: Array):
-        hidden, imagined, after = imagine_from_replay(
+        recurrent_state, imagined, after = imagine_from_replay(
             world, policy.network, memory, key, config.imagine, config.compat.burn_in_reset
         )
-        batch = batch_of(policy, hidden, imagined, after, config.ppo, config.compat.leaky_gae)
+        batch = batch_of(policy, recurrent_state, imagined, after, config.ppo, config.compat.leaky_gae)
         policy, metrics = learn_policy(
             policy, batch, config.ppo, config.ppo.imagined_entropy_coefficient, config.accumulate
         )
@@ -149,11 +153,11 @@ def _improved_in_imagination(
 
 
 class ImaginedPlay(NamedTuple):
-    """An imagined rollout of the policy at play, and what it remembered when it fell asleep."""
+    """An imagined rollout of the policy."""
 
-    memory: Float32[Array, "b m"]
+    recurrent_state: Float32[Array, "b m"]  # the policy's, at the start
     rollout: Rollout
-    after: Play
+    after: Play  # the state after the last step
 
 
 def imagine_from_replay(
@@ -164,24 +168,24 @@ def imagine_from_replay(
     config: ImagineConfig,
     released_burn_in: bool = False,
 ) -> ImaginedPlay:
-    """Let the policy play on in the world model, from moments out of the replay memory."""
+    """An imagined rollout of the policy, starting from frames sampled from the replay buffer."""
     sample_key, imagination_key = random.split(key)
     window = replay.sample(memory, sample_key, config.num_envs, config.burn_in + 1)
-    hidden, first = burn_in(network, window, released_burn_in)
+    recurrent_state, first = burn_in(network, window, released_burn_in)
     start, no_actions = window["frame"][:, -1:], window["action"][:, :0]
-    act = SamplingPolicy(network)
-    after, imagined = imagine(world, imagination_key, start, no_actions, act, hidden, config.steps, first)
-    return ImaginedPlay(hidden, imagined, after)
+    policy = SamplingPolicy(network)
+    after, imagined = imagine(world, imagination_key, start, no_actions, policy, recurrent_state, config.steps, first)
+    return ImaginedPlay(recurrent_state, imagined, after)
 
 
 def burn_in(network: Any, window: dict[str, Any], released: bool) -> tuple[Array, Array]:
-    """What the policy remembers of the frames before the last, and whether the last begins an episode.
+    """The policy's recurrent state after all frames of a window but the last, and whether the last begins an episode.
 
-    A frame is the first of its episode where the step before it ended one. The authors' code asks the frame's own step
-    instead.
+    A frame is the first of an episode if the step before it ended one. With `released`, as in the authors' code, it is
+    if its own step ends one.
     """
     done = window["done"]
     before = jnp.concatenate([jnp.zeros_like(done[:, :1]), done[:, :-1]], axis=1)
     first = done if released else before
-    memory, _ = network.unroll(network.initial_state(len(done)), window["frame"][:, :-1], first[:, :-1])
-    return memory, first[:, -1]
+    recurrent_state, _ = network.unroll(network.initial_state(len(done)), window["frame"][:, :-1], first[:, :-1])
+    return recurrent_state, first[:, -1]

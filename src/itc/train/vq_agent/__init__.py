@@ -1,4 +1,4 @@
-"""The agent of Atari: tokens are learned, a retention network predicts them, an actor-critic learns in imagination only."""
+"""The agent of Atari: a VQ-VAE makes tokens, a retention network predicts them, the policy learns in imagination."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ class VQAgent(Agent):
     def check(self, env: Environment, config: VQConfig) -> None:
         grid, spec = config.tokenizer.vqvae.grid(env.spec.frame_shape), env.spec
         if grid != spec.grid:
-            raise ValueError(f"tokenizer.vqvae makes a grid of {grid} of a frame, {spec.name} has {spec.grid}")
+            raise ValueError(f"tokenizer.vqvae makes a grid of {grid} from a frame, {spec.name} has {spec.grid}")
         perceptual_of(config.tokenizer.perceptual_weights, config.compat.perceptual_dropout)
 
     def new_state(self, env: Environment, config: VQConfig, seed: int) -> VQState:
@@ -43,14 +43,14 @@ class VQAgent(Agent):
         return int(state.tokenizer.in_use.sum())
 
     def code_pictures(self, state: VQState) -> CodePictures:
-        """What is drawn for a code depends on its neighbours, so each is drawn in a frame made of that code alone."""
+        """A code's picture depends on its neighbours, so each is decoded in a frame of nothing but that code."""
         vqvae, in_use = state.tokenizer.model, np.flatnonzero(state.tokenizer.in_use)
         (height, width), side = vqvae.grid, vqvae.config.shrinking
-        alone = np.repeat(in_use[:, None], height * width, axis=1).astype(np.int32)
+        uniform = np.repeat(in_use[:, None], height * width, axis=1).astype(np.int32)
         top, left = side * (height // 2), side * (width // 2)
-        drawn = [np.asarray(_draw(vqvae, some[None], state.tokenizer.statistics)[0]) for some in alone]
-        pictures = np.array([frame[top : top + side, left : left + side] for frame in drawn], np.uint8)
-        note = "from the middle of a frame that is made of this code alone"
+        frames = [np.asarray(_decode(vqvae, tokens[None], state.tokenizer.statistics)[0]) for tokens in uniform]
+        pictures = np.array([frame[top : top + side, left : left + side] for frame in frames], np.uint8)
+        note = "from the middle of a frame of nothing but this code"
         return CodePictures(pictures.reshape(-1, side, side, vqvae.frame_shape[2]), vqvae.config.codes, note)
 
     def world(self, state: VQState, env: Environment, config: VQConfig, decoder: DecodeConfig) -> VQWorld:
@@ -59,17 +59,17 @@ class VQAgent(Agent):
     def imagine(
         self, state: VQState, world: VQWorld, config: VQConfig, key: Array, num_envs: int, steps: int
     ) -> Rollout:
-        asked = replace(config.imagine, num_envs=num_envs)
-        act = TokenPolicy(state.policy.network, world.tokenizer.codebook, forgets=False)
-        return _imagine(world, act, state.memory, key, asked, steps, config.compat.look_ahead)
+        imagine_config = replace(config.imagine, num_envs=num_envs)
+        policy = TokenPolicy(state.policy.network, world.tokenizer.codebook, forgets=False)
+        return _imagine(world, policy, state.memory, key, imagine_config, steps, config.compat.look_ahead)
 
 
-def _imagined_frames(world: VQWorld, *arguments) -> Rollout:
-    """An imagined rollout to look at: what the policy saw as tokens, as frames."""
+def _imagine_frames(world: VQWorld, *arguments) -> Rollout:
+    """An imagined rollout with frames in place of the tokens that are the policy's input."""
     imagined = imagine_from_replay(world, *arguments, read=True).rollout
     frames = jax.vmap(world.show)(imagined.frames)
     return imagined._replace(frames=frames, final_frame=world.show(imagined.final_frame))
 
 
-_draw = jax.jit(VQVAE.decode)
-_imagine = jax.jit(_imagined_frames, static_argnums=(4, 5, 6))
+_decode = jax.jit(VQVAE.decode)
+_imagine = jax.jit(_imagine_frames, static_argnums=(4, 5, 6))

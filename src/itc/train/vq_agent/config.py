@@ -1,4 +1,4 @@
-"""Everything that can be set about a training run on Atari. The defaults are those of the paper's agent, ITC."""
+"""All settings of a training run on Atari. The defaults are those of the paper's agent, ITC."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -12,46 +12,45 @@ from itc.tokenizers.vqvae import VQVAEConfig
 from itc.train.config import TrainConfig, divides
 from itc.world_models.pop import CONTEXT, POPConfig
 
-LEAST_PIECE = 3  # steps of an episode that the world model learns from
-SHORTEST_ROLLOUT = 4  # steps of an episode that an imagined rollout goes on from
+LEAST_PIECE = 3  # steps of an episode that a training sequence of the world model has at least
+SHORTEST_ROLLOUT = 4  # steps of an episode, at least, from whose end an imagined rollout can start
 
 
 @dataclass(frozen=True)
 class CollectConfig(Settings):
-    """Playing the real game, and remembering it."""
+    """Playing the real environment, and the replay buffer."""
 
-    epochs: Count = 500  # the game is played in the first so many epochs, and never again
-    steps: Count = 200  # of each of them
-    temperature: Positive = 1.0
-    epsilon: Fraction = 0.01  # how often any action is played
-    burn_in: Count = 20  # frames of the running episode that the policy's memory sees before it goes on
-    replay_frames: Count = 110_000  # a frame for each step, and one more for each episode
+    epochs: Count = 500  # epochs, from the first on, in which the real environment is played
+    steps: Count = 200  # steps in the real environment per epoch
+    temperature: Positive = 1.0  # temperature of the policy's action distribution
+    epsilon: Fraction = 0.01  # probability of a uniformly random action
+    burn_in: Count = 20  # last frames of the episode, from which each epoch computes the policy's recurrent state
+    replay_frames: Count = 110_000  # size of the replay buffer in frames: one per step, and one more per episode
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.replay_frames < 2 * self.steps:
             raise ValueError(
-                f"replay_frames {self.replay_frames} must be at least twice steps {self.steps}, what "
-                "one epoch can leave behind"
+                f"replay_frames {self.replay_frames} must be at least twice steps {self.steps}, the most "
+                "that one epoch can store"
             )
 
 
 @dataclass(frozen=True)
 class TokenizerLearning(Settings):
-    """The tokenizer, and how it learns."""
+    """The tokenizer (VQ-VAE), and how it learns."""
 
     vqvae: VQVAEConfig = field(default_factory=VQVAEConfig)
-    perceptual_weights: tuple[str, ...] = ()  # files of VGG16's and of LPIPS' linear weights; none: pixels only
-    updates: Count = 200  # per epoch
-    frames: Count = 128  # of an update
-    after: CountOrZero = 5  # epochs without learning
-    until: Count | None = None  # the epoch after which it stays as it is; None: it learns to the end, as published
-    # A code that no frame needed in so many updates moves to where one is missing. Not so in the published agents (0),
-    # whose codebook can collapse to a few codes when there is little to see and little time.
-    revive_after: CountOrZero = 0
-    learning_rate: Positive = 1e-4
-    weight_decay: NotNegative = 0.01
-    max_gradient_norm: Positive = 10.0
+    perceptual_weights: tuple[str, ...] = ()  # two files, VGG16's and LPIPS' linear weights; none: no perceptual loss
+    updates: Count = 200  # updates per epoch
+    frames: Count = 128  # frames per update
+    after: CountOrZero = 5  # epochs before the tokenizer starts to learn
+    until: Count | None = None  # epoch after which the tokenizer is frozen; None: it learns to the end, as published
+    # At 0, as published, the codebook can collapse to a few codes where frames vary little and training is short.
+    revive_after: CountOrZero = 0  # updates after which an unused code is moved to a badly encoded cell; 0: never
+    learning_rate: Positive = 1e-4  # learning rate of AdamW
+    weight_decay: NotNegative = 0.01  # weight decay of AdamW
+    max_gradient_norm: Positive = 10.0  # gradients are clipped to this norm
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,22 +61,22 @@ class TokenizerLearning(Settings):
                 "perceptual_weights takes two files, VGG16's and the linear weights, got "
                 f"{len(self.perceptual_weights)}"
             )
-        # Whole paths, so that a run can go on from another folder.
-        whole = tuple(str(Path(file).absolute()) for file in self.perceptual_weights)
-        object.__setattr__(self, "perceptual_weights", whole)
+        # Absolute paths, so that a run can be resumed from another folder.
+        absolute = tuple(str(Path(file).absolute()) for file in self.perceptual_weights)
+        object.__setattr__(self, "perceptual_weights", absolute)
 
 
 @dataclass(frozen=True)
 class WorldModelLearning(Settings):
     """How the world model learns."""
 
-    updates: Count = 200
-    sequences: Count = 32  # of an update
-    surprising: Fraction = 0.3  # part of the sequences that are drawn by how much they surprised, rounded up
-    after: CountOrZero = 25
-    learning_rate: Positive = 2e-4
-    weight_decay: NotNegative = 0.05
-    max_gradient_norm: Positive = 3.0
+    updates: Count = 200  # updates per epoch
+    sequences: Count = 32  # sequences per update, each of `world_model.context_frames` frames
+    surprising: Fraction = 0.3  # share of sequences that are sampled by priority, the last loss on them; rounded up
+    after: CountOrZero = 25  # epochs before the world model starts to learn
+    learning_rate: Positive = 2e-4  # learning rate of AdamW
+    weight_decay: NotNegative = 0.05  # weight decay of AdamW
+    max_gradient_norm: Positive = 3.0  # gradients are clipped to this norm
 
     @property
     def surprising_sequences(self) -> int:
@@ -86,50 +85,48 @@ class WorldModelLearning(Settings):
 
 @dataclass(frozen=True)
 class ImagineConfig(Settings):
-    """Playing in imagination; each is followed by one policy update."""
+    """Imagined rollouts, from which the policy learns."""
 
-    updates: CountOrZero = 80
-    num_envs: Count = 128
-    burn_in: Count = 20  # real frames that the policy's memory sees before the imagined rollout starts
-    after: CountOrZero = 50
-    curiosity: NotNegative = 1.0  # weight of the ensemble's disagreement in the reward
+    updates: CountOrZero = 80  # imagined rollouts per epoch, each followed by one policy update; 0: no imagination
+    num_envs: Count = 128  # environments in parallel in an imagined rollout
+    burn_in: Count = 20  # real frames before a rollout's start, from which the policy's recurrent state is computed
+    after: CountOrZero = 50  # epochs before the first imagined rollout
+    curiosity: NotNegative = 1.0  # weight of the intrinsic reward, the disagreement of the world model's ensemble
 
 
 @dataclass(frozen=True)
 class EvaluateConfig(Settings):
-    """Playing by the rules of the benchmark, now and then."""
+    """Evaluation by the benchmark's rules, during training."""
 
-    every: CountOrZero = 20  # epochs; 0: never
-    episodes: Count = 16  # more than eight: in whole rounds of eight
-    temperature: Positive = 0.5
+    every: CountOrZero = 20  # epochs between evaluations; 0: no evaluation
+    episodes: Count = 16  # episodes per evaluation; above 8, rounded up to a multiple of 8
+    temperature: Positive = 0.5  # temperature of the policy's action distribution
 
 
 @dataclass(frozen=True)
 class Compat(Settings):
-    """What the authors' code does otherwise; off unless asked for. (docs/atari.md says more of each.)"""
+    """What the authors' code does differently; all are off by default. (Details: docs/atari.md.)"""
 
-    late_ends: bool = False  # the end of an episode is learned one step late
-    look_ahead: bool = (
-        False  # the first action of an imagined rollout is chosen from the frame after the one it is applied to
-    )
-    perceptual_dropout: bool = False  # half of the perceptual loss is dropped at random
-    curious_to_the_end: bool = False  # curiosity is rewarded after the last real step, too
+    late_ends: bool = False  # the world model learns the end of an episode one step late
+    look_ahead: bool = False  # the first action of an imagined rollout is chosen from the frame after its own
+    perceptual_dropout: bool = False  # half of the differences in the perceptual loss are dropped at random
+    curious_to_the_end: bool = False  # the intrinsic reward stays on after the last real step
     copy_after_done: bool = False  # tokens are copied across the end of an imagined episode
-    first_step_sampled: bool = False  # the first frame of an imagined rollout is sampled, whatever the decoder
+    first_step_sampled: bool = False  # the first imagined frame is sampled without copying, whatever the decoder
 
 
 @dataclass(frozen=True)
 class VQConfig(TrainConfig):
-    """A training run of the agent whose tokens are learned."""
+    """A training run of the agent whose tokenizer is learned."""
 
     agent: ClassVar[str] = "vqvae"
     extendable: ClassVar[str] = "epochs"
-    evaluation_episodes: ClassVar[int] = 104  # a hundred, in whole rounds of eight
-    precision: ClassVar[str | None] = "highest"  # as the published agents compute
+    evaluation_episodes: ClassVar[int] = 104  # the benchmark's 100, rounded up to a multiple of 8
+    precision: ClassVar[str | None] = "highest"  # as in the published agents
 
-    env: str = "atari/pong"
-    decoder: str = "paper-atari"
-    epochs: Count = 600
+    env: str = "atari/pong"  # environment: a name from `itc envs`, or module:function for one of your own
+    decoder: str = "paper-atari"  # preset that turns predicted logits into the next frame's tokens (docs/decoders.md)
+    epochs: Count = 600  # iterations of the whole run
     collect: CollectConfig = field(default_factory=CollectConfig)
     tokenizer: TokenizerLearning = field(default_factory=TokenizerLearning)
     world_model: POPConfig = field(default_factory=POPConfig)
@@ -141,13 +138,13 @@ class VQConfig(TrainConfig):
     compat: Compat = field(default_factory=Compat)
 
     def __post_init__(self) -> None:
-        """Say in a sentence what cannot work together, before anything is compiled."""
+        """Refuse impossible settings with a sentence, before anything is compiled."""
         super().__post_init__()
         tokenizer, learning, imagine = self.tokenizer, self.world_model_learning, self.imagine
         if not tokenizer.after <= learning.after <= imagine.after:
             raise ValueError(
-                "tokenizer.after, world_model_learning.after and imagine.after must not decrease: each learns from "
-                f"what the one before has learned, got {tokenizer.after}, {learning.after} and {imagine.after}"
+                "tokenizer.after, world_model_learning.after and imagine.after must not decrease: each needs what "
+                f"the one before has learned, got {tokenizer.after}, {learning.after} and {imagine.after}"
             )
         vqvae, model = tokenizer.vqvae, self.world_model
         if (vqvae.codes, vqvae.code_size) != (model.codes, model.width):
@@ -185,7 +182,7 @@ class VQConfig(TrainConfig):
 
     @property
     def imagination_steps(self) -> int:
-        """As many as the world model was trained to look ahead."""
+        """As many as the world model was trained to predict."""
         return self.world_model.context_frames - CONTEXT
 
     @property
@@ -194,5 +191,5 @@ class VQConfig(TrainConfig):
 
     @property
     def recent_iterations(self) -> int:
-        """How many iterations the reported return looks back on: episodes can be longer than one."""
+        """How many of the last iterations the reported return is the mean of: an episode can be longer than one."""
         return max(1, min(self.collect.epochs, 50))

@@ -1,4 +1,4 @@
-"""Learn to act from an imagined rollout: an actor that prefers what turned out well, a critic that learns what to expect."""
+"""Learn the policy from an imagined rollout: an actor-critic with λ-returns."""
 
 from typing import NamedTuple
 
@@ -17,15 +17,15 @@ from itc.types import Rollout
 
 
 class PolicyState(NamedTuple):
-    """The policy while it learns."""
+    """The policy and what its training needs."""
 
     network: LSTMActorCritic
     optimiser: optax.OptState
-    scale: ReturnScale
+    scale: ReturnScale  # spread of recent returns, by which the actor's advantages are divided
 
 
 def new_policy_state(network: LSTMActorCritic, config: ActorCriticConfig, returns: int) -> PolicyState:
-    """`returns` is how many an imagined rollout brings, in all environments."""
+    """`returns` is how many returns an imagined rollout has: environments × steps."""
     scale = new_return_scale(config.return_batches, returns)
     return PolicyState(network, begin_optimising(_optimiser(config), network), scale)
 
@@ -35,15 +35,19 @@ def _optimiser(config: ActorCriticConfig) -> optax.GradientTransformation:
 
 
 def learn_policy(
-    state: PolicyState, memory: LSTMState, imagined: Rollout, codebook: Float32[Array, "k e"], config: ActorCriticConfig
+    state: PolicyState,
+    recurrent_state: LSTMState,
+    imagined: Rollout,
+    codebook: Float32[Array, "k e"],
+    config: ActorCriticConfig,
 ) -> tuple[PolicyState, Metrics]:
-    """One update on one imagined rollout, which began with this memory; what was seen in it are tokens."""
+    """One update on one imagined rollout, whose frames are tokens; the recurrent state is the policy's at its start."""
     seen = codebook[jnp.concatenate([imagined.frames, imagined.final_frame[:, None]], axis=1)]
     ends = imagined.outcome.terminated
     mask = until_end(ends) if config.mask_after_end else None
 
     def loss(network: LSTMActorCritic):
-        output = network.unroll(memory, seen, imagined.actions)
+        output = network.unroll(recurrent_state, seen, imagined.actions)
         value = lax.stop_gradient(output.value)
         returns = lambda_returns(imagined.outcome.reward, value, ends, config.discount, config.lambda_)
         scale = state.scale.update(returns)

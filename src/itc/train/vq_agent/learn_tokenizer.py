@@ -1,4 +1,4 @@
-"""One step of learning the tokenizer from remembered frames."""
+"""One update of the tokenizer on frames of the replay buffer."""
 
 import warnings
 from functools import cache
@@ -18,20 +18,20 @@ from itc.train.agent import Metrics
 from itc.train.optimise import begin_optimising, clipped_adamw, follow_gradient
 from itc.train.vq_agent.config import TokenizerLearning
 
-LATELY = 200  # updates: an epoch of the paper's
+LATELY = 200  # updates within which a code in use was used; the paper's agent makes as many per epoch
 
 
 class TokenizerState(NamedTuple):
-    """The tokenizer while it learns."""
+    """The tokenizer and what its training needs."""
 
     model: VQVAE
     statistics: Statistics
     optimiser: optax.OptState
-    idle: Int32[Array, " k"]  # updates since each code was last needed; at first as many as make it unused
+    idle: Int32[Array, " k"]  # updates since each code was last used; `LATELY` at first, so that none counts as in use
 
     @property
     def in_use(self) -> Bool[Array, " k"]:
-        """Codes that some frame needed lately; none, while nothing has been learned."""
+        """Which codes were used in the last `LATELY` updates; none before the tokenizer has learned."""
         return self.idle < LATELY
 
 
@@ -52,31 +52,31 @@ def learn_tokenizer(
     key: Array,
     learning: TokenizerLearning,
 ) -> tuple[TokenizerState, Metrics]:
-    """One update on some frames."""
-    gradient, (made, metrics) = jax.grad(vqvae_loss, has_aux=True)(
+    """One update on a batch of frames."""
+    gradient, (output, metrics) = jax.grad(vqvae_loss, has_aux=True)(
         state.model, state.statistics, frames, perceptual, key
     )
     model, optimiser, metrics["gradient_norm"] = follow_gradient(
         _optimiser(learning), state.optimiser, state.model, gradient
     )
-    idle = jnp.where(codes_used(made.tokens, len(state.idle)), 0, state.idle + 1)
+    idle = jnp.where(codes_used(output.tokens, len(state.idle)), 0, state.idle + 1)
     if learning.revive_after:
-        # Again and again, until it is needed.
+        # Repeatedly, until the code is used.
         dead = (idle > 0) & (idle % learning.revive_after == 0)
-        codebook = revive(model.codebook, dead, made.z, made.tokens)
+        codebook = revive(model.codebook, dead, output.z, output.tokens)
         model = eqx.tree_at(lambda model: model.codebook, model, codebook)
-    return TokenizerState(model, made.statistics, optimiser, idle), metrics
+    return TokenizerState(model, output.statistics, optimiser, idle), metrics
 
 
 @cache  # once in a process: the files are large
 def perceptual_of(weights: tuple[str, ...], dropout: bool) -> Perceptual | None:
-    """The perceptual loss, or None, and then a word about it."""
+    """The perceptual loss; without weights None, with a warning."""
     if weights:
         vgg, linear = (Path(file) for file in weights)
         return load_perceptual(vgg, linear, dropout)
     warnings.warn(
-        "the tokenizer learns from pixels only: the published agents add a perceptual loss, whose weights "
-        "--tokenizer.perceptual-weights VGG16 LINEAR names",
+        "the tokenizer learns from pixels only: the published agents add a perceptual loss; "
+        "--tokenizer.perceptual-weights VGG16 LINEAR adds it",
         stacklevel=2,
     )
     return None

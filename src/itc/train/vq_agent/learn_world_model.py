@@ -1,4 +1,4 @@
-"""One step of learning the world model from pieces of episodes."""
+"""One update of the world model on sequences of the replay buffer."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from itc.world_models.pop_losses import Segments, decays, pop_loss
 
 
 class WorldModelState(NamedTuple):
-    """The model while it learns."""
+    """The world model and what its training needs."""
 
     model: POPWorldModel
     optimiser: optax.OptState
@@ -30,8 +30,10 @@ def _optimiser(model: POPWorldModel, learning: WorldModelLearning) -> optax.Grad
 
 
 class Learned(NamedTuple):
+    """The result of an update."""
+
     state: WorldModelState
-    surprise: Float32[Array, " b"]  # how wrong the model was about each sequence
+    surprise: Float32[Array, " b"]  # loss of each sequence (tokens and reward), its priority from now on
     metrics: Metrics
 
 
@@ -43,7 +45,7 @@ def learn_world_model(
     learning: WorldModelLearning,
     late_ends: bool = False,
 ) -> Learned:
-    """One update on some sequences."""
+    """One update on a batch of sequences."""
     gradient, (surprise, metrics) = jax.grad(pop_loss, has_aux=True)(state.model, codebook, segments, key, late_ends)
     model, optimiser, metrics["gradient_norm"] = follow_gradient(
         _optimiser(state.model, learning), state.optimiser, state.model, gradient

@@ -1,4 +1,4 @@
-"""The retention world model and its tokenizer, dressed as an environment."""
+"""The retention world model and its tokenizer as an environment."""
 
 from typing import ClassVar, NamedTuple
 
@@ -10,40 +10,40 @@ from jaxtyping import Bool, Int, Int32, UInt8
 from itc.decoding.config import DecodeConfig
 from itc.hl_gauss import REWARDS
 from itc.tokenizers.vqvae import VQVAE, Statistics
-from itc.train.imagine import ImaginedStep, ModelEnv, remember
+from itc.train.imagine import ImaginedStep, ModelEnv, condition_on
 from itc.types import EnvSpec
 from itc.world_models.pop import CONTEXT, POPWorldModel, RetentionState
 from itc.world_models.pop_losses import intrinsic_reward
 
 
 class VQImaginationState(NamedTuple):
-    """What the model has seen, the frame it is at, whether that is real, and random key."""
+    """State of an imagined rollout."""
 
-    memory: RetentionState
-    tokens: Int32[Array, "b n"]
-    first_step: Bool[Array, ""]
-    key: Array
+    recurrent_state: RetentionState  # the world model's, after earlier frames and actions
+    tokens: Int32[Array, "b n"]  # of the current frame
+    first_step: Bool[Array, ""]  # whether the current frame is the real one at the start
+    key: Array  # random key, split at every step
 
 
 class VQWorld(ModelEnv):
-    """The retention model's world. Rewards are expected ones, and more where the ensemble disagrees."""
+    """Imagination by the retention network. Rewards are expectations, plus an intrinsic reward."""
 
     model: POPWorldModel
     tokenizer: VQVAE
     statistics: Statistics
     spec: EnvSpec = eqx.field(static=True)
     decoder: DecodeConfig = eqx.field(static=True)
-    curiosity: float = eqx.field(static=True)  # weight of the disagreement; at 0 nobody asks the ensemble
-    copy_after_done: bool = eqx.field(static=True, default=False)  # as the authors' code does
-    first_step_sampled: bool = eqx.field(static=True, default=False)  # as the authors' code does
+    curiosity: float = eqx.field(
+        static=True
+    )  # weight of the intrinsic reward, the ensemble's disagreement; at 0 it is not computed
+    copy_after_done: bool = eqx.field(static=True, default=False)  # as in the authors' code
+    first_step_sampled: bool = eqx.field(static=True, default=False)  # as in the authors' code
     context: ClassVar[int] = CONTEXT
     shows_tokens: ClassVar[bool] = True
 
     @property
     def room(self) -> int:
-        return (
-            self.model.config.context_frames - 1
-        )  # the last frame of a training sequence is predicted from those before
+        return self.model.config.context_frames - 1  # the last frame of a training sequence is only predicted
 
     def read(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
         return self.tokenizer.encode(frames)
@@ -54,18 +54,20 @@ class VQWorld(ModelEnv):
     def start_from_tokens(
         self, key: Array, tokens: Int[Array, "b context n"], actions: Int[Array, "b past"]
     ) -> VQImaginationState:
-        memory = remember(self._take_in, self.model.empty_state(len(tokens)), tokens[:, :-1], actions)
-        return VQImaginationState(memory, tokens[:, -1].astype(jnp.int32), jnp.bool_(True), key)
+        recurrent_state = condition_on(self._take_in, self.model.empty_state(len(tokens)), tokens[:, :-1], actions)
+        return VQImaginationState(recurrent_state, tokens[:, -1].astype(jnp.int32), jnp.bool_(True), key)
 
-    def _take_in(self, memory: RetentionState, tokens: Int[Array, "b n"], action: Int[Array, " b"]) -> RetentionState:
-        return self.model.observe(memory, self.tokenizer.embedding(tokens), action)
+    def _take_in(
+        self, recurrent_state: RetentionState, tokens: Int[Array, "b n"], action: Int[Array, " b"]
+    ) -> RetentionState:
+        return self.model.observe(recurrent_state, self.tokenizer.embedding(tokens), action)
 
     def step(self, state: VQImaginationState, action: Int[Array, " b"]) -> tuple[VQImaginationState, ImaginedStep]:
         key, done_key, token_key = random.split(state.key, 3)
-        memory = self._take_in(state.memory, state.tokens, action)
-        prediction = self.model.predict(memory)
+        recurrent_state = self._take_in(state.recurrent_state, state.tokens, action)
+        prediction = self.model.predict(recurrent_state)
         done = random.categorical(done_key, prediction.done) == 1
-        # Nothing is copied where `fresh`, so that every token is an ordinary sample.
+        # Where `fresh`, nothing is copied: every token is sampled from its logits.
         fresh = jnp.zeros_like(done) if self.copy_after_done else done
         fresh |= state.first_step & self.first_step_sampled
         decoded = self.decode(prediction.tokens, state.tokens, token_key, fresh)
@@ -81,4 +83,4 @@ class VQWorld(ModelEnv):
             tokens=tokens,
             source=decoded.source,
         )
-        return VQImaginationState(memory, tokens, jnp.bool_(False), key), outcome
+        return VQImaginationState(recurrent_state, tokens, jnp.bool_(False), key), outcome

@@ -1,4 +1,4 @@
-"""The whole of a training run as one value: what is saved, resumed and compared."""
+"""The training state as one value, which is saved and restored as a whole."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,37 +22,37 @@ from itc.train.vq_agent.learn_world_model import WorldModelState, new_world_mode
 from itc.types import EnvSpec
 from itc.world_models.pop import POPWorldModel
 
-NUM_ENVS = 1  # one game is played
+NUM_ENVS = 1  # real environments in parallel
 
 
 class VQState(NamedTuple):
-    """Everything that changes while training. `iteration` and `part` say what comes next."""
+    """Everything that changes during training. `iteration` and `part` say what comes next."""
 
     iteration: Int32[Array, ""]
-    part: Int32[Array, ""]  # of the iteration's work
-    play: Play
-    episode: Int32[Array, ""]  # the number of the one under way
-    tally: Tally
-    memory: Replay
+    part: Int32[Array, ""]  # index of the iteration's next part
+    play: Play  # the real environment and the policy's recurrent state
+    episode: Int32[Array, ""]  # number of the current episode
+    tally: Tally  # returns of the episodes played
+    memory: Replay  # the replay buffer
     tokenizer: TokenizerState
     world_model: WorldModelState
     policy: PolicyState
-    key: Array  # never changes: every piece of work derives its own from it
+    key: Array  # never changes: each part derives its own key from it
 
 
 def new_state(env: Environment, config: VQConfig, seed: int) -> VQState:
-    """Nothing learned yet."""
+    """The state before training."""
     env_key, *keys = random.split(random.key(seed), 5)
-    return _around(*env.reset(env_key, NUM_ENVS), env.spec, config, keys)
+    return _state_with(*env.reset(env_key, NUM_ENVS), env.spec, config, keys)
 
 
 def shape_of_state(env: Environment, config: VQConfig) -> VQState:
-    """The same without any numbers, for reading a checkpoint: nothing is compiled or allocated."""
-    around = partial(_around, spec=env.spec, config=config, keys=[random.key(0)] * 4)
-    return jax.eval_shape(around, *env.shapes(NUM_ENVS))
+    """Shapes and types of the state, for reading a checkpoint: nothing is compiled or allocated."""
+    with_envs = partial(_state_with, spec=env.spec, config=config, keys=[random.key(0)] * 4)
+    return jax.eval_shape(with_envs, *env.shapes(NUM_ENVS))
 
 
-def _around(world: Any, frame: Any, spec: EnvSpec, config: VQConfig, keys: list[Array]) -> VQState:
+def _state_with(env_state: Any, frame: Any, spec: EnvSpec, config: VQConfig, keys: list[Array]) -> VQState:
     tokenizer_key, model_key, policy_key, key = keys
     vqvae = VQVAE(tokenizer_key, spec.frame_shape, config.tokenizer.vqvae)
     model = POPWorldModel(model_key, spec.grid, spec.num_actions, config.world_model)
@@ -60,7 +60,7 @@ def _around(world: Any, frame: Any, spec: EnvSpec, config: VQConfig, keys: list[
     return VQState(
         iteration=jnp.zeros((), jnp.int32),
         part=jnp.zeros((), jnp.int32),
-        play=begin(world, frame, network.initial_state(NUM_ENVS)),
+        play=begin(env_state, frame, network.initial_state(NUM_ENVS)),
         episode=jnp.zeros((), jnp.int32),
         tally=new_tally(spec, NUM_ENVS, config.recent_iterations),
         memory=initial_state(spec, config.collect.replay_frames),

@@ -1,7 +1,7 @@
-"""The work of an epoch in parts, each a function of the training state that can be stopped after and resumed at.
+"""The parts of an epoch, each a function of the training state. Training can stop and resume between them.
 
-play → learn the tokenizer, and read everything remembered with it → learn the world model → imagined rollout and learn from it →
-now and then, play by the rules of the benchmark
+play the real environment → learn the tokenizer → encode the replay buffer with it → learn the world model →
+learn the policy in imagination → in some epochs, evaluate by the benchmark's rules
 """
 
 from functools import partial
@@ -46,13 +46,13 @@ from itc.train.vq_agent.state import VQState
 from itc.types import Rollout
 from itc.world_models.pop_losses import Segments
 
-FRAMES_PER_PART = 8192  # that are read in one part
-FRAMES_AT_ONCE = 64
-UPDATES_PER_PART = 10  # these are longer than those of small agents
+FRAMES_PER_PART = 8192  # of the replay buffer, encoded in one part
+FRAMES_AT_ONCE = 64  # encoded as one batch
+UPDATES_PER_PART = 10  # at most, compiled into one call; an update takes longer than the patch agent's
 
 
 def parts_of(env: Environment, config: VQConfig, iteration: int) -> list[Part]:
-    """All pieces of work of one epoch (from 0), in order."""
+    """The parts of one epoch (counted from 0), in order."""
     parts = []
     if iteration < config.collect.epochs:
         parts.append(Part("play", partial(_play, env, config)))
@@ -61,22 +61,22 @@ def parts_of(env: Environment, config: VQConfig, iteration: int) -> list[Part]:
         parts += parts_of_updates("tokenizer", partial(_learn_tokenizer, config), tokenizer.updates, UPDATES_PER_PART)
     if iteration >= config.world_model_learning.after:
         for start in range(0, config.collect.replay_frames, FRAMES_PER_PART):
-            parts.append(Part("tokenizer", partial(_read_memory, start)))
+            parts.append(Part("tokenizer", partial(_encode_replay, start)))
         learn = partial(_learn_world_model, config)
         parts += parts_of_updates("world model", learn, config.world_model_learning.updates, UPDATES_PER_PART)
     if config.learn_policy and iteration >= config.imagine.after and config.imagine.updates:
-        imagined = partial(_learn_in_imagination, env, config)
-        parts += parts_of_updates("imagination", imagined, config.imagine.updates, UPDATES_PER_PART)
+        learn = partial(_learn_in_imagination, env, config)
+        parts += parts_of_updates("imagination", learn, config.imagine.updates, UPDATES_PER_PART)
     if config.evaluate.every and (iteration + 1) % config.evaluate.every == 0:
-        # Whole rounds: their means are then the mean of all episodes.
+        # Rounds of equal size: the mean over rounds is then the mean over episodes.
         rounds, at_once = -(-config.evaluate.episodes // AT_ONCE), min(AT_ONCE, config.evaluate.episodes)
         parts += [Part("evaluation", partial(_evaluate, env, config, at_once))] * rounds
-    # An epoch in which nothing else is to be done yet still counts.
+    # An epoch without any other part still needs one.
     return parts or [Part("rest", lambda state, key: (state, {}))]
 
 
 def player_of(state: VQState, temperature: float, epsilon: float = 0.0) -> FramePolicy:
-    """The policy at play in the real game."""
+    """The policy for the real environment, with frames as input."""
     tokenizer = state.tokenizer.model
     return FramePolicy(tokenizer, TokenPolicy(state.policy.network, tokenizer.codebook, temperature, epsilon))
 
@@ -84,8 +84,9 @@ def player_of(state: VQState, temperature: float, epsilon: float = 0.0) -> Frame
 def _play(env: Environment, config: VQConfig, state: VQState, key: Array) -> tuple[VQState, Metrics]:
     collecting = config.collect
     player = player_of(state, collecting.temperature, collecting.epsilon)
-    remembered = _remembered(player, state.memory, state.episode, collecting.burn_in)
-    before = state.play._replace(policy=remembered)
+    # Every epoch computes the recurrent state anew, from the last frames of the current episode.
+    recurrent_state = _burned_in(player, state.memory, state.episode, collecting.burn_in)
+    before = state.play._replace(policy=recurrent_state)
     play, seen = collect(env, player, before, key, collecting.steps, ("last_frame",))
     stored = steps_of(seen, int(state.episode), env.spec.cells)
     outcome = seen.outcome._replace(last_frame=None)
@@ -98,8 +99,8 @@ def _play(env: Environment, config: VQConfig, state: VQState, key: Array) -> tup
 
 
 @partial(jax.jit, static_argnames="frames")
-def _remembered(player: FramePolicy, memory: Replay, episode: Int32[Array, ""], frames: int) -> LSTMState:
-    """What the policy remembers of the running episode; nothing, if it has just begun."""
+def _burned_in(player: FramePolicy, memory: Replay, episode: Int32[Array, ""], frames: int) -> LSTMState:
+    """The policy's recurrent state after the last frames of the current episode; the initial state if it has none."""
     seen = piece_until(memory, (memory.head - 1)[None] % memory.slots, frames, "frame", "episode")
     mask = seen.mask & (seen.steps["episode"] == episode)
     tokens = player.tokenizer.encode(seen.steps["frame"][0])
@@ -130,25 +131,25 @@ def updated_tokenizer(
     return repeat(update, tokenizer, key, updates)
 
 
-def _read_memory(start: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:
-    """Tokens depend on nothing but their frame, so they are good until the tokenizer changes again."""
-    return state._replace(memory=read_memory(state.memory, state.tokenizer.model, jnp.int32(start))), {}
+def _encode_replay(start: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:
+    """Tokens depend only on their frame, so they can be stored until the tokenizer changes again."""
+    return state._replace(memory=encode_replay(state.memory, state.tokenizer.model, jnp.int32(start))), {}
 
 
 @partial(jax.jit, donate_argnames="memory")
-def read_memory(memory: Replay, tokenizer: VQVAE, start: Int32[Array, ""]) -> Replay:
-    """The same memory with the tokens of some thousand frames as they are read today; those not stored are left out."""
+def encode_replay(memory: Replay, tokenizer: VQVAE, start: Int32[Array, ""]) -> Replay:
+    """Encode `FRAMES_PER_PART` frames of the replay buffer from slot `start` on, as far as slots are filled."""
     frames, at_once = memory.steps["frame"][0], min(FRAMES_AT_ONCE, memory.slots)
 
-    def read_some(turn, tokens):
-        # The last turn may overlap the one before: no harm.
+    def encode_batch(turn, tokens):
+        # The last batch may overlap the one before, which changes nothing.
         first = jnp.minimum(start + turn * at_once, memory.slots - at_once)
-        read = tokenizer.encode(lax.dynamic_slice_in_dim(frames, first, at_once)).astype(jnp.uint16)
-        return lax.dynamic_update_slice_in_dim(tokens, read, first, axis=0)
+        encoded = tokenizer.encode(lax.dynamic_slice_in_dim(frames, first, at_once)).astype(jnp.uint16)
+        return lax.dynamic_update_slice_in_dim(tokens, encoded, first, axis=0)
 
     end = jnp.minimum(start + FRAMES_PER_PART, memory.stored)
     turns = jnp.maximum(0, (end - start + at_once - 1) // at_once)
-    return with_steps(memory, tokens=lax.fori_loop(0, turns, read_some, memory.steps["tokens"][0]))
+    return with_steps(memory, tokens=lax.fori_loop(0, turns, encode_batch, memory.steps["tokens"][0]))
 
 
 def _learn_world_model(config: VQConfig, updates: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:
@@ -162,7 +163,7 @@ def updated_world_model(
     world_model: WorldModelState, memory: Replay, codebook: Array, key: Array, updates: int, config: VQConfig
 ) -> tuple[WorldModelState, Replay, Metrics]:
     learning, allowed = config.world_model_learning, beginnings(memory, LEAST_PIECE)
-    surprising = learning.surprising_sequences
+    surprising = learning.surprising_sequences  # sampled by priority, which is the surprise: the last loss
 
     def update(carry, key: Array):
         world_model, surprise = carry
@@ -178,7 +179,7 @@ def updated_world_model(
 
 
 def segments_from(memory: Replay, first: Int32[Array, " b"], length: int) -> Segments:
-    """Pieces of episodes as the world model learns from them."""
+    """Training sequences of the world model, from these slots of the replay buffer on."""
     steps, mask = piece_from(memory, first, length, "tokens", "action", "reward", "end")
     return Segments(steps["tokens"].astype(jnp.int32), steps["action"], steps["reward"], steps["end"], mask)
 
@@ -193,7 +194,7 @@ def _learn_in_imagination(
 
 
 def world_of(state: VQState, env: Environment, config: VQConfig, decoder: DecodeConfig) -> VQWorld:
-    """The world as it is known so far. Once the real game is over, there is nothing to be curious about."""
+    """The current world model as an environment. Without real play there is nothing to explore: no intrinsic reward."""
     exploring = config.compat.curious_to_the_end or int(state.iteration) < config.collect.epochs
     return VQWorld(
         model=state.world_model.model,
@@ -214,26 +215,26 @@ def improved_in_imagination(
     codebook = world.tokenizer.codebook
 
     def update(policy: PolicyState, key: Array):
-        act = TokenPolicy(policy.network, codebook, forgets=False)
-        remembered, imagined = imagine_from_replay(
-            world, act, memory, key, config.imagine, config.imagination_steps, config.compat.look_ahead
+        token_policy = TokenPolicy(policy.network, codebook, forgets=False)
+        recurrent_state, imagined = imagine_from_replay(
+            world, token_policy, memory, key, config.imagine, config.imagination_steps, config.compat.look_ahead
         )
-        policy, metrics = learn_policy(policy, remembered, imagined, codebook, config.actor_critic)
+        policy, metrics = learn_policy(policy, recurrent_state, imagined, codebook, config.actor_critic)
         return policy, metrics | imagination_metrics(imagined)
 
     return repeat(update, policy, key, updates)
 
 
 class ImaginedPlay(NamedTuple):
-    """An imagined rollout of the policy at play, and what it remembered when it fell asleep."""
+    """An imagined rollout of the policy."""
 
-    memory: LSTMState
+    recurrent_state: LSTMState  # the policy's, at the start
     rollout: Rollout
 
 
 def imagine_from_replay(
     world: VQWorld,
-    act: TokenPolicy,
+    policy: TokenPolicy,
     memory: Replay,
     key: Array,
     config: ImagineConfig,
@@ -241,26 +242,27 @@ def imagine_from_replay(
     look_ahead: bool = False,
     read: bool = False,
 ) -> ImaginedPlay:
-    """Let the policy play on in the world model, from moments out of the replay memory.
+    """An imagined rollout of the policy, starting from frames sampled from the replay buffer.
 
-    Of a piece …, s_k, s_k+1 the imagined rollout goes on from s_k, with s_k−1 as its past; the last frame, after which an episode
-    may be over, is left out. The authors' policy sees that last frame instead of s_k when it chooses its first action:
-    `look_ahead`. The tokens in memory are those of this epoch once its frames have been read; `read` does not rely on
-    that.
+    From a sequence …, s_k−1, s_k, s_k+1 the rollout starts at s_k, with s_k−1 as context. The last frame is left out,
+    because the episode may be over after it. With `look_ahead`, as in the authors' code, the policy chooses its first
+    action from that last frame instead of s_k. Stored tokens are used, which are up to date once this epoch's tokenizer
+    has encoded the replay buffer; with `read`, frames are encoded here instead.
     """
     pick_key, imagination_key, play_key = random.split(key, 3)
     last = pick(pick_key, endings(memory, SHORTEST_ROLLOUT), config.num_envs)
-    piece, mask = piece_until(memory, last, config.burn_in + 2, "frame" if read else "tokens", "action")
-    action = piece["action"]
-    tokens = world.read_pieces(piece["frame"]) if read else piece["tokens"].astype(jnp.int32)
-    seen = tokens[:, -1] if look_ahead else tokens[:, -2]
-    known = -1 if look_ahead else -2
-    remembered = act.network.watch(act.initial_state(config.num_envs), act.codebook[tokens[:, :known]], mask[:, :known])
-    asleep = world.start_from_tokens(
+    sequence, mask = piece_until(memory, last, config.burn_in + 2, "frame" if read else "tokens", "action")
+    action = sequence["action"]
+    tokens = world.read_sequences(sequence["frame"]) if read else sequence["tokens"].astype(jnp.int32)
+    current = -1 if look_ahead else -2  # the frame from which the first action is chosen
+    recurrent_state = policy.network.watch(
+        policy.initial_state(config.num_envs), policy.codebook[tokens[:, :current]], mask[:, :current]
+    )
+    world_state = world.start_from_tokens(
         imagination_key, tokens[:, -1 - world.context : -1], action[:, -1 - world.context : -2]
     )
-    start = Play(asleep, seen, jnp.zeros(config.num_envs, bool), remembered)
-    return ImaginedPlay(remembered, rollout(world, start, act, play_key, steps)[1])
+    start = Play(world_state, tokens[:, current], jnp.zeros(config.num_envs, bool), recurrent_state)
+    return ImaginedPlay(recurrent_state, rollout(world, start, policy, play_key, steps)[1])
 
 
 def _evaluate(env: Environment, config: VQConfig, episodes: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:

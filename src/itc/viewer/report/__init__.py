@@ -1,1 +1,1 @@
-"""One page about a few runs, that needs nothing but itself."""
+"""A self-contained page about one or more runs."""

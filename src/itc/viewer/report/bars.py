@@ -1,4 +1,4 @@
-"""Bars: shares of a whole on one line, and values with intervals on one axis."""
+"""Bars: shares of a total on one line, and values with intervals on one axis."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -6,11 +6,11 @@ from typing import NamedTuple
 from itc.viewer.report.figures import Number, labels, ticks
 from itc.viewer.report.markup import Markup, element
 
-WIDTH = 1000  # of the picture that is stretched to the room there is
+WIDTH = 1000  # of the picture, which is stretched to the available width
 
 
 class Dots(NamedTuple):
-    """A value with its interval, and the single values it was made from."""
+    """A value with its interval, and the single values it is made from."""
 
     name: str
     colour: str
@@ -21,7 +21,7 @@ class Dots(NamedTuple):
 
 
 def stacked_bar(parts: Sequence[tuple[str, str, float]], label: str) -> Markup:
-    """Shares of a whole, one after the other: (name, colour, size)."""
+    """Shares of a total, one after the other: (name, colour, size)."""
     total = sum(size for _, _, size in parts) or 1.0
     pieces, start = [], 0.0
     for name, colour, size in parts:
@@ -38,7 +38,7 @@ def stacked_bar(parts: Sequence[tuple[str, str, float]], label: str) -> Markup:
 def dot_chart(
     rows: Sequence[Dots], title: str, write: Callable[[Number], str], zero: tuple[Number, str] | None
 ) -> Markup:
-    """One line for each row, all on the same axis; `zero` is a value to compare with, and what it is called."""
+    """One line for each row, all on the same axis; `zero` is a reference value and its name."""
     reached = [end for row in rows for end in (row.low, row.high, *row.single)] + ([] if zero is None else [zero[0]])
     low, high = min(reached), max(reached)
     room = 0.03 * (high - low or 1.0)

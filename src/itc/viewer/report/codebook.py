@@ -1,4 +1,4 @@
-"""The words imagined rollouts are made of: every code in use."""
+"""The codebook: every code in use."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,12 @@ from itc.viewer.report.markup import Markup, element
 from itc.viewer.report.pixels import contact_sheet, data_uri
 from itc.viewer.report.section import Section, prose
 
-LARGE = 28  # pixels of the screen that a code is about as wide as
+LARGE = 28  # approximate width of a code on the screen, in pixels
 COLUMNS = 32
 
 
 def codebook(sheets: Sequence[Markup]) -> Section | None:
-    """Sheets of the groups; None while nobody has any codes."""
+    """The sheets of all groups; None while no run has codes."""
     if not sheets:
         return None
     return Section("codebook", "The codebook", (prose("Every code in use."), *sheets))

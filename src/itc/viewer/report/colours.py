@@ -1,6 +1,6 @@
-"""Which colour means what, on the whole page.
+"""Colours of decoders and phases, the same on the whole page.
 
-The colours themselves are in the style sheet, one set for light and one for dark.
+The style sheet defines them, one set for light and one for dark.
 """
 
 from itc.decoding.config import PRESETS
@@ -17,7 +17,7 @@ def colour(index: int) -> str:
 
 
 def decoder_colour(name: str) -> str:
-    """Grey for decoders nobody knows, the colour of text for the truth."""
+    """Grey for unknown decoders, the colour of text for the simulator."""
     if name == SIMULATOR:
         return "var(--ink)"
     return colour(DECODERS.index(name)) if name in DECODERS else "var(--soft)"

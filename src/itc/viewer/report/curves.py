@@ -1,4 +1,4 @@
-"""How it was learned: return and score over interactions."""
+"""Learning curves: return and score over interactions."""
 
 from collections.abc import Sequence
 
@@ -12,13 +12,13 @@ from itc.viewer.report.reading import Group
 from itc.viewer.report.section import Section, command, missing, prose
 from itc.viewer.report.tables import papers, row, table, with_interval
 
-INTERACTIONS = "interactions with the real game"
+INTERACTIONS = "interactions with the real environment"
 MOST_POINTS = 250  # more than can be seen
-LEARNERS = {  # further numbers of the metrics, and what they are
+LEARNERS = {  # further metrics, and their titles
     "world_model/token_loss": "world model: loss per token",
-    "world_model/token_accuracy": "world model: share of tokens right",
+    "world_model/token_accuracy": "world model: share of tokens correct",
     "imagination/reward": "reward per imagined step",
-    "imagination/copied": "share of imagined tokens that are copies",
+    "imagination/copied": "share of imagined tokens that are copied",
     "play/entropy": "entropy of the policy",
     "codes": "codes in use",
 }
@@ -41,8 +41,8 @@ def curves(groups: Sequence[Group]) -> Section:
         body.append(_at_the_end(here, shown) if percent else None)
         body.append(_learners(here))
     seeds = max(len(one.runs) for one in groups)
-    band = " The band is the 95 % interval of the mean over seeds, the faint lines are the seeds." if seeds > 1 else ""
-    note = prose("Episodes of training itself, those that ended within about the last 50,000 interactions.", band)
+    band = " The band is the 95 % interval of the mean over seeds, the faint lines are seeds." if seeds > 1 else ""
+    note = prose("Training episodes that ended within about the last 50,000 interactions.", band)
     return Section("learning", "How it learned", (note, *body))
 
 
@@ -54,7 +54,7 @@ def _chart(groups: Sequence[Group], name: str, title: str) -> Markup | None:
 
 
 def _lines(one: Group, name: str) -> list[Line]:
-    """The mean where all seeds have a point, and each seed."""
+    """The mean over seeds where all have a point, and each seed."""
     found = [points for run in one.runs if (points := curve(run.metrics, name))]
     if not found:
         return []
@@ -71,35 +71,28 @@ def _lines(one: Group, name: str) -> list[Line]:
 
 
 def _thinned(xs: list[int]) -> list[int]:
-    """Every so many, the last one included."""
+    """At most `MOST_POINTS`, evenly spaced, including the last."""
     every = -(-len(xs) // MOST_POINTS)
     return xs[::-1][::every][::-1] if every > 1 else xs
 
 
 def _warm_ups(groups: Sequence[Group]) -> list[Mark]:
-    """Where imagination begins; whose it is, if that is not the same for all who imagined rollout."""
+    """Where imagination begins, with the names of the groups if it differs between them."""
     together: dict[int, list[str]] = {}
     for one in groups:
         config = one.runs[0].config
         if config.imagination_after is not None:
             together.setdefault(config.imagination_after, []).append(one.name)
-    imaginers = {name for names in together.values() for name in names}
+    imagining = {name for names in together.values() for name in names}
     if len(together) == 1:
-        first_step = [one.name for one in groups if one.name not in imaginers]
-        return [
-            Mark(
-                at,
-                f"imagined rollouts begin, but for {', '.join(first_step)}"
-                if first_step
-                else "imagined rollouts begin",
-            )
-            for at in together
-        ]
-    return [Mark(at, f"imagined rollouts of {', '.join(names)}") for at, names in together.items()]
+        without = [one.name for one in groups if one.name not in imagining]
+        label = f"imagination begins, except {', '.join(without)}" if without else "imagination begins"
+        return [Mark(at, label) for at in together]
+    return [Mark(at, f"imagination begins: {', '.join(names)}") for at, names in together.items()]
 
 
 def _at_the_end(groups: Sequence[Group], shown: dict[str, str]) -> Markup:
-    """The last point of each curve beside the paper's, which are of training episodes, too, but of larger agents."""
+    """The last point of each curve next to the paper's, also of training episodes, but of larger agents."""
     rows = []
     for one in groups:
         last = max((x for run in one.runs for x in curve(run.metrics, next(iter(shown)))), default=0)

@@ -1,4 +1,4 @@
-"""How well the policies play: whole episodes in new worlds."""
+"""How well the policies play: whole episodes on held-out seeds."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,13 +15,13 @@ from itc.viewer.report.section import Section, command, missing, prose
 from itc.viewer.report.tables import heat, papers, row, table, with_interval
 
 NOTE = (
-    "Whole episodes in worlds of other seeds than those of training. Over several seeds: mean, interquartile mean "
-    "(IQM) and median of the seeds' returns, with 95 % bootstrap intervals. Of one seed, the interval is over episodes."
+    "Whole episodes on held-out seeds. With several training seeds: mean, interquartile mean (IQM) and median of their "
+    "returns, with 95 % bootstrap intervals. With one, the interval is over episodes."
 )
 
 
 def evaluation(groups: Sequence[Group]) -> Section:
-    """A table and a picture for each environment, then all of them together."""
+    """A chart and a table for each environment, then all of them together."""
     lacking = [run.path for one in groups for run in one.runs if "return" not in run.evaluation]
     body: list[Any] = []
     envs = dict.fromkeys(one.env for one in groups)
@@ -48,7 +48,7 @@ def returns(one: Group) -> list[float]:
 
 
 def _summary(one: Group) -> Summary:
-    """Over seeds; the interval of a single one is over its episodes."""
+    """Over seeds; with a single seed, the interval is over its episodes."""
     found = summary(returns(one))
     runs = evaluated(one)
     ends = [float(end) for end in runs[0].evaluation.get("return_interval", ())]
@@ -61,7 +61,7 @@ def _dots(groups: Sequence[Group]) -> Markup:
     rows = [Dots(one.name, colour(one.number), *_summary(one).mean, returns(one)) for one in groups]
     chance = next((run.evaluation["random_return"] for one in groups for run in evaluated(one)
                    if "random_return" in run.evaluation), None)  # fmt: skip
-    return dot_chart(rows, "return", figure, None if chance is None else (float(chance), "playing at random"))
+    return dot_chart(rows, "return", figure, None if chance is None else (float(chance), "random play"))
 
 
 def _table(groups: Sequence[Group]) -> Markup:
@@ -92,7 +92,7 @@ def _mean(runs: Sequence[ReadRun], name: str) -> str:
 
 
 def _success(groups: Sequence[Group]) -> Markup | None:
-    """How often each achievement was unlocked, as a map of heat."""
+    """How often each achievement was unlocked, as a heat map."""
     rates = {
         one.name: [run.evaluation["success_rates"] for run in evaluated(one) if "success_rates" in run.evaluation]
         for one in groups

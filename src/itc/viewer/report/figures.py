@@ -1,4 +1,4 @@
-"""Numbers as people read them, and round numbers for axes."""
+"""Numbers as text, and round numbers for axes."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ Number = int | float
 
 
 def figure(value: Number) -> str:
-    """As many digits as tell something: 12,345 · 123 · 12.3 · 1.23 · 0.123."""
+    """About three significant digits: 12,345 · 123 · 12.3 · 1.23 · 0.123."""
     if not math.isfinite(value):
         return "–"
     size = abs(value)
@@ -34,7 +34,7 @@ def short(value: Number, digits: int = 4) -> str:
 
 
 def labels(values: Sequence[Number]) -> list[str]:
-    """For the ticks of an axis: short, but no two the same."""
+    """Labels of the ticks of an axis: short, but no two the same."""
     each = [[short(value, digits) for value in values] for digits in range(4, 13)]
     return next((texts for texts in each if len(set(texts)) == len(texts)), each[-1])
 
@@ -48,7 +48,7 @@ def duration(seconds: Number) -> str:
 
 
 def ticks(low: Number, high: Number, about: int = 5) -> list[Number]:
-    """Round numbers 1, 2 or 5 × 10ⁿ apart that lie between two numbers, about so many of them."""
+    """About as many round numbers between two numbers, 1, 2 or 5 × 10ⁿ apart."""
     if not high > low:
         return [low]
     rough = (high - low) / about

@@ -1,7 +1,7 @@
-"""Lines over an axis, with bands around them: drawn without a size, so that they fit any screen.
+"""Line charts with bands, drawn without a fixed size, so that they fit any screen.
 
-The picture is stretched to the room there is, lines keep their width, and the words around it are not part of it, so
-they keep their size.
+The picture is stretched to the available room; lines keep their width, and the text around it, which is not part of it,
+keeps its size.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from itc.viewer.report.figures import Number, figure, labels, percent, short, ticks
 from itc.viewer.report.markup import Markup, element
 
-SIDE = 1000  # of the square that is stretched
+SIDE = 1000  # of the square, which is stretched
 
 
 class Line(NamedTuple):
@@ -28,7 +28,7 @@ class Line(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A place on the axis from left to right that has a name."""
+    """A named position on the horizontal axis."""
 
     x: Number
     label: str
@@ -50,7 +50,7 @@ def line_chart(
     note: str = "",
     shares: bool = False,
 ) -> Markup:
-    """A figure with a title, axes, a legend if there is more than one name, and numbers where the pointer is.
+    """A figure with a title, axes, a legend if there is more than one name, and numbers under the pointer.
 
     Shares are written in percent.
     """
@@ -100,7 +100,7 @@ def _entry(name: str, colour: str, dashed: bool) -> Markup:
 
 
 def _around(values: Sequence[Number], from_zero: bool = False) -> _Scale:
-    """From the smallest to the largest, or from zero if that is not far away; never empty."""
+    """From the smallest to the largest, or from zero if that is near; never empty."""
     low, high = min(values), max(values)
     if from_zero and 0 < low < 0.6 * high:
         low = 0.0
@@ -122,7 +122,7 @@ def _points(xs: Sequence[Number], ys: Sequence[Number], across: _Scale, up: _Sca
 def _path(line: Line, across: _Scale, up: _Scale) -> Markup:
     drawn = "M" + _points(line.x, line.y, across, up)
     if len(line.x) == 1:
-        drawn += "h0"  # a line without length has round ends: a dot
+        drawn += "h0"  # a line of length zero with round ends is a dot
     kind = " ".join(["line", *(["dashed"] * line.dashed), *(["faint"] * line.faint)])
     return element("path", class_=kind, d=drawn, style=f"stroke:{line.colour}")
 
@@ -144,7 +144,7 @@ def _ticks(side: str, scale: _Scale, values: Sequence[Number], shares: bool = Fa
 
 
 def _mark_names(marks: Sequence[Mark], across: _Scale) -> list[Markup]:
-    """On the side of the line where there is more room."""
+    """Each name is on the side of its line with more room."""
     return [
         element("span", mark.label, class_="mark-name left", style=f"right:{100 - 100 * at:.2f}%")
         if (at := across(mark.x)) > 0.5
@@ -158,8 +158,8 @@ def _last(line: Line, write: Callable[[Number], str]) -> str:
 
 
 def _for_the_pointer(lines: Sequence[Line], across: _Scale, write: Callable[[Number], str]) -> str:
-    """Where each line has points, from 0 to 1, and what to say there."""
-    told = [
+    """The points of each line, from 0 to 1, and the text to show there."""
+    points = [
         {
             "at": [round(across(x), 4) for x in line.x],
             "x": [short(x) for x in line.x],
@@ -167,4 +167,4 @@ def _for_the_pointer(lines: Sequence[Line], across: _Scale, write: Callable[[Num
         }
         for line in lines
     ]
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(points, ensure_ascii=False, separators=(",", ":"))

@@ -12,9 +12,9 @@ class Markup(str):
 
 
 def element(name: str, /, *children: Any, **attributes: Any) -> Markup:
-    """`element("a", "next", href="#b")`. Python's own words get an underscore at the end, a hyphen is written as one.
+    """`element("a", "next", href="#b")`. Python's keywords get an underscore at the end; underscores become hyphens.
 
-    An attribute that is None or False is left out, one that is True stands alone. So do children that are None.
+    An attribute that is None or False is left out, one that is True has no value. Children that are None are left out.
     """
     words = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in VOID:
@@ -30,7 +30,7 @@ def _attribute(key: str, value: Any) -> str:
 
 
 def join(children: Any) -> Markup:
-    """Anything, one after the other: markup as it is, lists one by one, everything else as text."""
+    """Concatenate: markup as it is, lists item by item, everything else as escaped text."""
     if children is None:
         return Markup("")
     if isinstance(children, Markup):
@@ -41,7 +41,7 @@ def join(children: Any) -> Markup:
 
 
 def own_words(text: str) -> Markup:
-    """A style sheet or script that is part of this package, to stand on the page as it is written."""
+    """A style sheet or script of this package, unescaped."""
     if "</" in text:
         raise ValueError("a style sheet or script on a page must not contain the end of an element")
     return Markup(text)

@@ -14,7 +14,7 @@ Returns = dict[str, list[float]]  # by game, one for each seed
 
 
 def over_games(groups: Sequence[Group]) -> list[Markup]:
-    """Which method is better, where there are several seeds, and how good they are on the whole."""
+    """Probabilities of improvement, where there are several seeds, and aggregate scores."""
     methods: dict[str, Returns] = {}
     for one in groups:
         found = [float(run.evaluation["return"]) for run in one.runs if "return" in run.evaluation]
@@ -24,7 +24,7 @@ def over_games(groups: Sequence[Group]) -> list[Markup]:
 
 
 def _improvement(methods: Mapping[str, Returns]) -> Markup | None:
-    """Who beats whom; one seed against another would only say yes or no."""
+    """Probability of improvement for each pair of methods with several seeds; with one seed it would be 0 or 1."""
     several = {name: games for name, games in methods.items() if min(map(len, games.values())) > 1}
     if len(several) < 2:
         return None
@@ -45,13 +45,13 @@ def _improvement(methods: Mapping[str, Returns]) -> Markup | None:
     return element(
         "div",
         element("h3", "Probability of improvement"),
-        prose("How probably a run of the method on the left beats one of the method above, on a game both played."),
+        prose("Probability that a run of the method on the left beats one of the method above, on games both played."),
         table(("", *several), rows, "Probability of improvement", kind="map"),
     )
 
 
 def _overall(methods: Mapping[str, Returns]) -> Markup | None:
-    """Over several games, where it is known what chance and what a person would reach."""
+    """Over several games whose scores of random and human play are known."""
     rows = []
     for name, games in methods.items():
         scales = {game: scale for game in games if (scale := human_normalised.random_and_human(game)) is not None}
@@ -72,6 +72,6 @@ def _overall(methods: Mapping[str, Returns]) -> Markup | None:
     return element(
         "div",
         element("h3", "All games together"),
-        prose("Scores between 0, playing at random, and 1, a person; seeds that not all games have are left out."),
+        prose("Scores where 0 is random play and 1 a human; seeds that not all games have are left out."),
         table(("", "games", "seeds", *measures), rows, "All games together"),
     )

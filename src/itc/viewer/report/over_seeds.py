@@ -1,4 +1,4 @@
-"""Several runs in one number: the only door from the report to the statistics."""
+"""Statistics over several runs: the only module of the report that calls `itc.evaluate.statistics`."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,7 +20,7 @@ class Summary(NamedTuple):
 
 
 class Overall(NamedTuple):
-    """Several games, several seeds each, in scores where 0 is chance and 1 a person."""
+    """Several games, several seeds each, in scores where 0 is random play and 1 a human."""
 
     mean: Estimate
     median: Estimate
@@ -30,7 +30,7 @@ class Overall(NamedTuple):
 
 
 def mean_over_seeds(values: Sequence[float], resamples: int = FEWER_RESAMPLES) -> Estimate:
-    """The mean, with an interval; a single value is its own."""
+    """The mean with an interval; for a single value, the interval is the value."""
     numbers = np.array(values, float)
     if len(numbers) == 1:
         return Estimate(*3 * (float(numbers[0]),))
@@ -43,12 +43,12 @@ def summary(values: Sequence[float]) -> Summary:
 
 
 def _median_of_runs(scores: np.ndarray) -> float:
-    """Not the median of the statistics, which is over games."""
+    """Not `statistics.median`, which is over games."""
     return float(np.median(scores))
 
 
 def overall(by_game: Sequence[Sequence[float]]) -> Overall:
-    """Of normalised scores; seeds that not all games have are left out."""
+    """Aggregates of normalised scores; seeds that not all games have are left out."""
     scores = _matrix(by_game)
     of_all = statistics.aggregate(scores)
     return Overall(
@@ -57,7 +57,7 @@ def overall(by_game: Sequence[Sequence[float]]) -> Overall:
 
 
 def probability_of_improvement(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> Estimate:
-    """How probably a run of ours beats one of theirs; both have the returns of the same games, game by game."""
+    """The probability that a run of ours beats one of theirs; both hold returns of the same games in the same order."""
     return statistics.bootstrap(statistics.probability_of_improvement, _matrix(ours), _matrix(theirs))
 
 

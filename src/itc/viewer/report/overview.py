@@ -1,4 +1,4 @@
-"""The top of the page: which runs these are."""
+"""The top of the page: the runs it is about."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,9 +18,9 @@ def title_of(groups: Sequence[Group]) -> str:
 
 
 def overview(groups: Sequence[Group], sections: Sequence[Section]) -> Markup:
-    """Title, a line for each group, and what there is to read."""
+    """Title, a row for each group, and links to the sections."""
     runs = sum(len(one.runs) for one in groups)
-    what = f"{runs} {'run' if runs == 1 else 'runs'} of a world model made of tokens, and of the policy that imagined rollouts in it"
+    what = f"{runs} {'run' if runs == 1 else 'runs'}: token world models, and policies trained in their imagination"
     return element(
         "header",
         element("p", "itc report", class_="kicker"),
@@ -46,7 +46,7 @@ def _line(one: Group) -> Markup:
         ", ".join([config.decoder, *costs]),
         ", ".join(map(str, one.seeds)),
         _interactions(one),
-        " ".join(dict.fromkeys(str(versions.get("device", "–")).split())),  # "cpu cpu" is one
+        " ".join(dict.fromkeys(str(versions.get("device", "–")).split())),  # "cpu cpu" becomes "cpu"
         versions.get("itc", "–"),
         versions.get("jax", "–"),
     )
@@ -57,7 +57,7 @@ def swatch(index: int) -> Markup:
 
 
 def _interactions(one: Group) -> str:
-    """How many there were, and how many there will be if that is not all."""
+    """Interactions so far, and the total if the run is not finished."""
     config = one.runs[0].config
     whole = config.interactions_after(config.iterations)
     reached = min((run.metrics[-1]["interactions"] if run.metrics else 0) for run in one.runs)
@@ -65,7 +65,7 @@ def _interactions(one: Group) -> str:
 
 
 def _versions(groups: Sequence[Group]) -> Markup:
-    """All packages; a column for each run that ran on others than the first."""
+    """Versions of all packages, a column for each set of versions."""
     runs = [run for one in groups for run in one.runs]
     kinds: dict[tuple[Any, ...], list[str]] = {}
     for run in runs:

@@ -1,4 +1,4 @@
-"""All parts of a report, in one file that asks the network for nothing."""
+"""All sections of a report, in one file that needs no network."""
 
 from collections.abc import Callable, Sequence
 from importlib.resources import files
@@ -18,16 +18,16 @@ from itc.viewer.report.settings import settings
 from itc.viewer.report.strips import film_of, imagination
 from itc.viewer.report.truth import truth
 
-# The browser itself refuses whatever is not on the page.
+# The browser refuses everything that is not on the page.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
-def report(paths: Sequence[Path], tell: Callable[[str], None] = lambda said: None) -> str:
-    """The page about these runs. Raises `RunError` or `CheckpointError` where one cannot be read."""
+def report(paths: Sequence[Path], say: Callable[[str], None] = lambda said: None) -> str:
+    """The page about these runs. Raises `RunError` or `CheckpointError` if one cannot be read."""
     groups = group(read_runs(paths))
     films, sheets = [], []
-    for one in groups:  # one after the other: a run's memory can be large
-        tell(f"imagining with {one.runs[0].path}")
+    for one in groups:  # one after the other: a run can take much memory
+        say(f"imagining with {one.runs[0].path}")
         run = load(one.runs[0].path)
         films.append(film_of(one.name, run))
         sheets.append(sheet_of(one.name, run))

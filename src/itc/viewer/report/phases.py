@@ -1,4 +1,4 @@
-"""Where the time went."""
+"""Time of each phase of training."""
 
 from collections.abc import Sequence
 
@@ -13,11 +13,11 @@ from itc.viewer.report.reading import Group
 from itc.viewer.report.section import Section, prose
 from itc.viewer.report.tables import papers, row, table
 
-IN_ALL = "in all"
+TOTAL = "total"
 
 
 def phases(groups: Sequence[Group]) -> Section | None:
-    """A bar for each group, and the numbers below; None while no iteration has ended."""
+    """A bar for each group, and the numbers below; None while no iteration is complete."""
     spent = {one.name: seconds for one in groups if (seconds := _seconds(one))}
     if not spent:
         return None
@@ -29,13 +29,11 @@ def phases(groups: Sequence[Group]) -> Section | None:
     shown = [one for one in groups if one.name in spent]
     rows = [line for env in dict.fromkeys(one.env for one in shown) for line in _rows(env, shown, spent, names)]
     body = (
-        prose("Where the seconds of training went, compilation included, as the mean over seeds."),
+        prose("Seconds of training by phase, including compilation, mean over seeds."),
         element("div", bars, class_="bar-rows"),
         legend([(name, phase_colour(name), False) for name in names]),
-        prose(
-            "Below: one iteration, as the median over those that imagined rollout, its share of everything, and everything."
-        ),
-        table(("", *names, IN_ALL), rows, "Time of each phase"),
+        prose("Median seconds per iteration with imagination, share of total, total."),
+        table(("", *names, TOTAL), rows, "Time of each phase"),
     )
     return Section("time", "Where the time went", body)
 
@@ -45,7 +43,7 @@ def _order(phase: str) -> tuple[int, str]:
 
 
 def _seconds(one: Group) -> dict[str, float]:
-    """By phase, over the whole run, as the mean over seeds."""
+    """Seconds of the whole run by phase, mean over seeds."""
     total: dict[str, float] = {}
     for run in one.runs:
         for phase, seconds in seconds_by_phase(run.metrics).items():
@@ -54,12 +52,12 @@ def _seconds(one: Group) -> dict[str, float]:
 
 
 def _rows(env: str, groups: Sequence[Group], spent: dict[str, dict[str, float]], names: Sequence[str]) -> list[Markup]:
-    """The groups of one environment, and what the paper says of it."""
+    """The groups of one environment, and the paper's times for it."""
     ours = [_line(one, spent[one.name], names) for one in groups if one.env == env]
     return ours + [
         row(
             papers(f"{line.method}, {line.setting}"),
-            *(line.numbers.get(name, "") for name in (*names, IN_ALL)),
+            *(line.numbers.get(name, "") for name in (*names, TOTAL)),
             theirs=True,
         )
         for line in theirs.time(env)
@@ -67,7 +65,7 @@ def _rows(env: str, groups: Sequence[Group], spent: dict[str, dict[str, float]],
 
 
 def _line(one: Group, seconds: dict[str, float], names: Sequence[str]) -> Markup:
-    """What one iteration takes, as the mean over seeds, and the share of the whole."""
+    """Seconds of one iteration, mean over seeds, and each phase's share of the total."""
     whole = sum(seconds.values()) or 1.0
     cells = []
     for name in names:

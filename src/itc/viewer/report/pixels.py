@@ -1,4 +1,4 @@
-"""Frames and codes as pictures inside the page, one pixel for one pixel: the browser enlarges them."""
+"""Frames and codes as pictures inside the page, at their original size: the browser enlarges them."""
 
 import base64
 import io
@@ -12,7 +12,7 @@ GAP = 1  # pixels between codes
 
 
 def data_uri(picture: UInt8[np.ndarray, "H W colours"]) -> str:
-    """A PNG in letters."""
+    """A PNG as a data URI."""
     from PIL import Image
 
     file = io.BytesIO()

@@ -1,4 +1,4 @@
-"""What a report needs to know of a run, from the files in its folder."""
+"""Reads what a report needs from the files in a run folder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from itc.evaluate.statistics import Estimate
 from itc.train import checkpoint
 from itc.train.run_folder import RunError, RunFolder
 
-# What is shown of an evaluation: numbers, and one list and one dictionary of them.
+# Entries of an evaluation that are shown: numbers, and one list and one dictionary of them.
 EVALUATED = dict.fromkeys(
     ("return", "random_return", "length", "episodes", "interactions", "return_percent", "score"), float
 ) | {"return_interval": list, "success_rates": dict}
@@ -23,7 +23,7 @@ Measures = dict[tuple[str, str], Estimate]  # by decoder and measure
 
 @dataclass(frozen=True)
 class ReadRun(KnownRun):
-    """One run; what is not there yet is empty."""
+    """One run; what is not measured yet is empty."""
 
     versions: dict[str, Any]
     metrics: list[Line]
@@ -36,7 +36,7 @@ Group = groups.Group[ReadRun]
 
 
 def read_runs(paths: Sequence[Path]) -> list[ReadRun]:
-    """All runs, each once. The first that cannot be reported on stops everything."""
+    """All runs, each once. Raises at the first that cannot be read."""
     return [read_run(path) for path in groups.each_once(paths)]
 
 
@@ -59,7 +59,7 @@ def read_run(path: Path) -> ReadRun:
 
 
 def _evaluation(folder: RunFolder) -> dict[str, Any]:
-    """Empty if nobody has asked yet."""
+    """Empty if the run is not evaluated yet."""
     found = folder.read_evaluation() or {}
     for name, kind in EVALUATED.items():
         value = found.get(name, kind())
@@ -73,7 +73,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _measures(file: Path) -> Measures:
-    """Empty if nobody has measured yet."""
+    """Empty if nothing is measured yet."""
     if not file.is_file():
         return {}
     try:
@@ -81,5 +81,5 @@ def _measures(file: Path) -> Measures:
     except ValueError as problem:
         raise RunError(str(problem)) from problem
     estimates = {(one.decoder, one.measure): Estimate(one.value, one.low, one.high) for one in measures}
-    # What is not finite cannot be shown.
+    # Values that are not finite cannot be shown.
     return {which: estimate for which, estimate in estimates.items() if all(map(is_number, estimate))}

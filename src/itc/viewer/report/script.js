@@ -1,4 +1,4 @@
-// Without this the page says the same; with it, films play and charts tell the numbers under the pointer.
+// Without this the page says the same; with it, films play and charts show the numbers under the pointer.
 "use strict";
 
 const SECONDS_PER_FRAME = 0.6;
@@ -14,7 +14,7 @@ function film(root) {
   const [button, slider, output] = ["button", "input[type=range]", "output"].map((part) => player.querySelector(part));
   let at = 0;
   let timer = null;
-  let chosen = false; // whether somebody pressed the button: from then on nothing starts or stops by itself
+  let chosen = false; // whether the reader has used the controls: from then on nothing starts or stops by itself
 
   const panels = rows.map((row) => {
     const panel = document.createElement("figure");
@@ -28,7 +28,7 @@ function film(root) {
   function show(frame) {
     at = frame;
     slider.value = at;
-    output.textContent = at ? `${at}: ${actions[at]}` : "0: where it begins";
+    output.textContent = at ? `${at}: ${actions[at]}` : "0: start";
     rows.forEach((row, index) => panels[index].firstChild.replaceWith(row.frames[at].cloneNode(true)));
   }
 
@@ -51,7 +51,7 @@ function film(root) {
     const box = player.querySelector(`.show-${what}`);
     box.addEventListener("change", () => root.classList.toggle(`hide-${what}`, !box.checked));
   }
-  // Films play while they can be seen, unless the reader would rather have things stand still.
+  // Films play while they are visible, unless the reader prefers reduced motion.
   new IntersectionObserver(([seen]) => {
     if (!chosen) play(seen.isIntersecting && !calm.matches);
   }, { threshold: 0.5 }).observe(player);

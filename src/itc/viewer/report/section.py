@@ -1,4 +1,4 @@
-"""A part of the page, and how to say what is not there."""
+"""A section of the page, and the note for missing measurements."""
 
 import shlex
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from itc.viewer.report.markup import Markup, element
 
 
 class Section(NamedTuple):
-    """Something to read, with a title and a place to jump to."""
+    """Content with a title and an anchor."""
 
     anchor: str
     title: str
@@ -23,11 +23,11 @@ def prose(*text: Any) -> Markup:
 
 
 def command(*words: Any) -> str:
-    """A command of ours as one can paste it."""
+    """An `itc` command that can be pasted into a shell."""
     return shlex.join(("itc", *map(str, words)))
 
 
 def missing(what: str, *commands: str) -> Markup:
-    """Say what would be here, and the command that makes it."""
+    """Say what is missing, and which command makes it."""
     each = [[", " if index else "", element("code", command)] for index, command in enumerate(commands)]
     return element("p", what, " ", each, class_="missing")

@@ -1,4 +1,4 @@
-"""What was set: the differences, then everything."""
+"""Settings of the runs: the differences, then all."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from itc.viewer.report.tables import row, table
 
 
 def settings(groups: Sequence[Group]) -> Section:
-    """Settings that differ between groups side by side, and the whole configuration of each to unfold."""
+    """Settings that differ between groups side by side, and the whole configuration of each, folded."""
     firsts = [one.runs[0] for one in groups]
     names = differing(firsts)
     body: list[Markup] = []

@@ -1,4 +1,4 @@
-"""The real world above, imagined rollouts of it below, frame by frame: what differs is outlined, what was copied has an arrow."""
+"""Real frames above, imagined rollouts below: cells that differ are outlined, copied tokens have an arrow."""
 
 from collections.abc import Sequence
 
@@ -8,51 +8,50 @@ from jaxtyping import Bool, Int, UInt8
 from itc.decoding.config import PRESETS
 from itc.runs import Run
 from itc.types import EnvSpec
-from itc.viewer.imagination import Beside, imagined_beside, to_compare
+from itc.viewer.imagination import Comparison, compare_decoders, to_compare
 from itc.viewer.report.markup import Markup, element
 from itc.viewer.report.pixels import frame_uri
 from itc.viewer.report.section import Section, prose
 
-FRAMES = 11  # at most, those that the imagined rollout begins with included
+FRAMES = 11  # at most, including the real frames an imagined rollout starts from
 
 
 def imagination(films: Sequence[Markup]) -> Section | None:
-    """Films of the groups; None while nobody has learned to see."""
+    """Films of the groups; None while no run has codes."""
     if not films:
         return None
     note = prose(
-        "One piece of play in a world of a held-out seed, and what the model makes of it from its beginning on under "
-        "the same actions, once for each decoder and with the same chance. ",
-        element("span", "Outlined", class_="key wrong"), ": cells whose token is not that of the real frame. ",
-        element("span", "Arrows", class_="key copy"), ": tokens copied from another cell, where that changed the cell.",
+        "Real play on a held-out seed, and imagined rollouts from its first frames under the same actions, one per "
+        "decoder, all with the same random seed. ",
+        element("span", "Outlined", class_="key wrong"), ": cells whose token differs from the real frame's. ",
+        element("span", "Arrows", class_="key copy"), ": tokens copied from another cell, where this changed the cell.",
     )  # fmt: skip
-    return Section("imagination", "The world and its imagined rollouts", (note, _arrowhead(), *films))
+    return Section("imagination", "Real and imagined frames", (note, _arrowhead(), *films))
 
 
 def film_of(name: str, run: Run) -> Markup | None:
-    """What a run imagined rollouts with the decoders to compare, and with its own if that is none of these."""
+    """Imagined rollouts of a run with the decoders to compare, and with its own if that is not among them."""
     if not run.codes:
         return None
     decoders = to_compare(run.env.spec.name) | {"argmax": "argmax"}
     if run.config.decode_config not in [PRESETS[decoder] for decoder in decoders]:
         decoders["as trained"] = run.config.decode_config
     with run.config.precisely():
-        return film(name, run.env.spec, imagined_beside(run, decoders, FRAMES))
+        return film(name, run.env.spec, compare_decoders(run, decoders, FRAMES))
 
 
-def film(name: str, spec: EnvSpec, beside: Beside) -> Markup:
-    """A strip to look along, which the script also plays; without a script the strip is all there is."""
+def film(name: str, spec: EnvSpec, comparison: Comparison) -> Markup:
+    """A strip of frames, which the script also plays as a film."""
     rows = [
-        _row(who, [_frame(frame, spec, who, at) for at, frame in enumerate(frames)])
-        for who, frames in beside.pictures.items()
+        _row(who, [_frame(frame, spec, who, at) for at, frame in enumerate(pictures)])
+        for who, pictures in comparison.pictures.items()
     ]
-    rows += [_row(decoder, _imagined(decoder, beside, spec)) for decoder in beside.imagination]
-    heads = [
-        element("span", at, element("small", beside.actions[at - 1] if at else "")) for at in range(len(beside.real))
-    ]
+    rows += [_row(decoder, _imagined(decoder, comparison, spec)) for decoder in comparison.imagination]
+    frames = len(comparison.real)
+    heads = [element("span", at, element("small", comparison.actions[at - 1] if at else "")) for at in range(frames)]
     strip = element("div", _row("", heads, kind="heads"), rows, class_="strip", role="region", tabindex="0",
-                    aria_label=f"Real and imagined frames of {name}", style=f"--frames:{len(beside.real)}")  # fmt: skip
-    return element("div", element("h3", name), _player(len(beside.real)), strip, class_="film")
+                    aria_label=f"Real and imagined frames of {name}", style=f"--frames:{frames}")  # fmt: skip
+    return element("div", element("h3", name), _player(frames), strip, class_="film")
 
 
 def _player(frames: int) -> Markup:
@@ -73,8 +72,8 @@ def _row(name: str, frames: list[Markup], kind: str = "frames") -> Markup:
     return element("div", element("span", name, class_="who"), frames, class_=f"row {kind}", data_name=name)
 
 
-def _imagined(decoder: str, beside: Beside, spec: EnvSpec) -> list[Markup]:
-    imagined, wrong, pictures = beside.imagination[decoder], beside.wrong(decoder), []
+def _imagined(decoder: str, comparison: Comparison, spec: EnvSpec) -> list[Markup]:
+    imagined, wrong, pictures = comparison.imagination[decoder], comparison.wrong(decoder), []
     for at, frame in enumerate(imagined.film.frames):
         drawn = []
         if at >= imagined.real_frames:
@@ -96,7 +95,7 @@ def _frame(
 
 
 def _outline(cells: Bool[np.ndarray, "h w"]) -> Markup:
-    """Around regions, not around every cell of them."""
+    """Outline regions, not every cell of them."""
     around = np.pad(cells, 1)
     pieces = []
     for y, x in zip(*np.nonzero(cells), strict=True):
@@ -109,7 +108,7 @@ def _outline(cells: Bool[np.ndarray, "h w"]) -> Markup:
 
 
 def _arrows(source: Int[np.ndarray, " n"], changed: Bool[np.ndarray, " n"], grid: tuple[int, int]) -> Markup:
-    """From where a token was to where it is; not where something was replaced by its like."""
+    """From the source of a token to its cell; not where the cell kept the same token."""
     w = grid[1]
     cell = np.arange(len(source))
     moved = np.flatnonzero((source >= 0) & (source != cell) & changed)
@@ -121,7 +120,7 @@ def _arrows(source: Int[np.ndarray, " n"], changed: Bool[np.ndarray, " n"], grid
 
 
 def _arrowhead() -> Markup:
-    """One for all arrows of the page."""
+    """Shared by all arrows of the page."""
     tip = element("path", d="M0 0L4 2L0 4Z")
     marker = element("marker", tip, id="arrowhead", viewBox="0 0 4 4", refX=3.4, refY=2, markerWidth=4, markerHeight=4,
                      orient="auto")  # fmt: skip

@@ -6,23 +6,23 @@ from typing import NamedTuple
 from itc import published
 from itc.evaluate import human_normalised
 
-OURS_TO_THEIRS = {  # what `itc accuracy` measures → the nearest of theirs: measure, part of the data
+OURS_TO_THEIRS = {  # measure of `itc accuracy` → the closest of the paper's: measure, subset of the data
     "plausible · context 1 · all": ("accuracy %", "all transitions"),
     "plausible · context 1 · with creatures": ("accuracy %", "with creatures"),
     "plausible · context 1 · without creatures": ("accuracy %", "without creatures"),
     "token error · context 1 · all": ("token error %", "all transitions"),
 }
-TIMES = {  # what they timed → our phase, unit
+TIMES = {  # time in the paper → our phase, unit
     "world model training, minutes": ("world model", "min"),
     "imagination, minutes": ("imagination", "min"),
-    "total, hours": ("in all", "h"),
+    "total, hours": ("total", "h"),
 }
 CRAFTAX = ("craftax-classic", "craftax")
-ATARI_100K = "100,000 interactions"  # of everybody who learned
+ATARI_100K = "100,000 interactions"  # of all trained agents
 
 
 class Theirs(NamedTuple):
-    """A line of a table of theirs."""
+    """A row of a table of the paper."""
 
     method: str
     setting: str
@@ -30,12 +30,12 @@ class Theirs(NamedTuple):
 
 
 def at_the_end_of_training(env: str) -> list[Theirs]:
-    """Return and score in percent, over the training's own episodes."""
+    """Return and score in percent, over training episodes."""
     return _lines(published.rows(env)) if env in CRAFTAX else []
 
 
 def after_training(env: str) -> list[Theirs]:
-    """Return of evaluation episodes; on Atari, also what playing at random and a person reach."""
+    """Return of evaluation episodes; on Atari, also those of random and human play."""
     if env.startswith("atari/"):
         return [
             line._replace(setting="" if line.method in human_normalised.SCALE else ATARI_100K)
@@ -47,7 +47,7 @@ def after_training(env: str) -> list[Theirs]:
 
 
 def accuracy(env: str, measures: list[str]) -> list[Theirs]:
-    """In the order and with the names of our measures; empty where they measured none of these."""
+    """In the order and with the names of our measures; empty where the paper has none of them."""
     if env != "craftax-classic":
         return []
     methods: dict[str, dict[str, str]] = {}
@@ -59,7 +59,7 @@ def accuracy(env: str, measures: list[str]) -> list[Theirs]:
 
 
 def time(env: str) -> list[Theirs]:
-    """By our phases, of one iteration, and in all; on one RTX 3090."""
+    """Of one iteration, by our phases, and total; on one RTX 3090."""
     if env != "craftax-classic":
         return []
     found = []
@@ -70,7 +70,7 @@ def time(env: str) -> list[Theirs]:
 
 
 def over_all_games() -> list[Theirs]:
-    """What they say of Atari as a whole, but for the two that are 0 and 1 by definition."""
+    """The paper's aggregates over Atari, except the two methods that are 0 and 1 by definition."""
     rows = [row for row in published.rows("atari") if row.setting == "all games"]
     return _lines([row for row in rows if row.method not in ("Random", "Human")])
 

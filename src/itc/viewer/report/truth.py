@@ -1,4 +1,4 @@
-"""Is the dream true? What `itc accuracy` and `itc hallucinate` found."""
+"""Is the dream true? Results of `itc accuracy` and `itc hallucinate`."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ HIGHER_IS_BETTER = ("exact", "plausible")
 
 
 def truth(groups: Sequence[Group]) -> Section:
-    """Both measurements of each group; a command for each that is missing."""
+    """Both measurements of each group, or the command for each that is missing."""
     body: list[Any] = []
     for one in groups:
         accuracy = over_runs([run.accuracy for run in one.runs])
@@ -41,19 +41,20 @@ def truth(groups: Sequence[Group]) -> Section:
     if not body:
         body.append(
             prose(
-                "Not measured: the game does not tell where its creatures are. The films show imagined rollouts of it."
+                "Not measured: the environment does not report where its creatures are. "
+                "The films below show imagined rollouts."
             )
         )
     return Section("truth", "Is the dream true?", tuple(body))
 
 
 def _measurable(run: ReadRun) -> bool:
-    """Both measurements follow creatures, which an emulator, say, does not know."""
+    """Both measurements follow creatures, whose places an emulator, for example, does not report."""
     return bool(make(run.config.env).spec.creatures)
 
 
 def over_runs(found: Sequence[Measures]) -> Measures:
-    """The mean over seeds of what was measured of them; of a single one, its own interval."""
+    """The mean over seeds of their measures; with a single seed, its own interval."""
     found = [measures for measures in found if measures]
     if len(found) <= 1:
         return dict(found[0]) if found else {}
@@ -62,7 +63,7 @@ def over_runs(found: Sequence[Measures]) -> Measures:
 
 
 def _accuracy(accuracy: Measures, hallucination: Measures, one: Group) -> Markup:
-    """A table for each measure, with the stay rate beside it."""
+    """A table for each measure, with the stay rate next to it."""
     names = list(dict.fromkeys(measure for _, measure in accuracy if MINUS not in measure))
     kinds = dict.fromkeys(name.split(" · ")[0] for name in names)
     tables = [
@@ -73,9 +74,9 @@ def _accuracy(accuracy: Measures, hallucination: Measures, one: Group) -> Markup
         "div",
         element("h4", "One step ahead"),
         prose(
-            element("b", "Accuracy means nothing without the stay rate beside it."),
-            " Taking the likeliest code everywhere freezes the world, and a frozen world is easy to get right. "
-            "Bold is best; for the stay rate, nearest to the simulator.",
+            element("b", "Accuracy means nothing without the stay rate next to it."),
+            " The most likely code in every cell makes creatures stay where they are, which is often correct. "
+            "Bold is best; for the stay rate, closest to the simulator.",
         ),
         tables,
     )
@@ -83,7 +84,7 @@ def _accuracy(accuracy: Measures, hallucination: Measures, one: Group) -> Markup
 
 def _accuracy_table(kind: str, names: list[str], accuracy: Measures, stays: Measures, one: Group) -> Markup:
     decoders = _decoders(accuracy)
-    # First, so that no screen is too narrow for it.
+    # The stay rate comes first, so that no screen is too narrow for it.
     columns = [(STAY, stays)] * _has(stays, STAY) + [(name, accuracy) for name in names]
     best = {name: best_decoders(name, measures) for name, measures in columns}
     rows = [
@@ -101,7 +102,7 @@ def _accuracy_table(kind: str, names: list[str], accuracy: Measures, stays: Meas
 
 
 def own(decoder: str, one: Group) -> list[Any] | None:
-    """A tag for the decoder the run was trained with: the name alone does not tell, as its costs can be set."""
+    """A tag for the decoder the run was trained with; the name alone is not enough, as its costs can be set."""
     trained_with = PRESETS.get(decoder) == one.runs[0].config.decode_config
     return [" ", element("span", "trained with", class_="tag own")] if trained_with else None
 
@@ -115,10 +116,11 @@ def _hallucination(measures: Measures, one: Group) -> list[Markup]:
     ]
     charts = [_by_step(name, measures) for name in _with_steps(measures)]
     return [
-        element("h4", "Imagining on"),
+        element("h4", "Imagined rollouts"),
         prose(
-            "Imagined rollouts under recorded actions, beside what the simulator did. Duplication, disappearance and "
-            "transmutation are per creature and step. Creatures do come and go in truth: bold is nearest to it."
+            "Imagined rollouts under recorded actions, next to the simulator. Duplication, disappearance and "
+            "transmutation are per creature and step. Creatures also spawn and die in the simulator: bold is closest "
+            "to it."
         ),
         table(("", *names), rows, f"Hallucination: {one.name}"),
         element("div", charts, class_="charts small"),
@@ -145,7 +147,7 @@ def _with_steps(measures: Measures) -> list[str]:
 
 
 def best_decoders(name: str, measures: Measures) -> set[str]:
-    """Those of the highest accuracy, of the lowest error, or else nearest to the simulator; nobody if all are alike."""
+    """Those with the highest accuracy, the lowest error, or else closest to the simulator; none if all are equal."""
     found = {decoder: one.value for (decoder, measure), one in measures.items() if measure == name}
     real = found.pop(SIMULATOR, None)
     if name.split(" · ")[0] in HIGHER_IS_BETTER:
