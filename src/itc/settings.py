@@ -82,7 +82,7 @@ def _from_json(hint: Any, value: Any, where: str) -> Any:
     if isinstance(value, list):
         return tuple(value)
     whole = isinstance(value, int) and not isinstance(value, bool)
-    return float(value) if whole and _is_float(hint) and _is_finite(value) else value
+    return float(value) if whole and _is_float(hint) and is_finite(value) else value
 
 
 def _is_float(hint: Any) -> bool:
@@ -129,15 +129,16 @@ def _expected_single(hint: Any, value: Any) -> str | None:
             return "a whole number"
         return None if abs(int(value)) <= MOST else f"a number of at most {MOST:,}"
     if hint is float:
-        if isinstance(value, bool) or not isinstance(value, Real) or not _is_finite(value):
+        if isinstance(value, bool) or not isinstance(value, Real) or not is_finite(value):
             return "a finite number"
         return None
     names = {bool: "true or false", str: "text", type(None): "nothing"}
     return None if not isinstance(hint, type) or isinstance(value, hint) else names.get(hint, hint.__name__)
 
 
-def _is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
+    """Whether something is a number, and neither infinite nor beyond what a float can hold."""
     try:
-        return math.isfinite(value)
+        return isinstance(value, Real) and math.isfinite(value)
     except OverflowError:  # a whole number beyond any float
         return False
