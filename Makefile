@@ -27,8 +27,8 @@ test: $(READY)
 # Slow tests compute more than they compile, so theirs are the programs users run. The times told last are of both.
 test-all: $(READY)
 	@rm -f .cache/times.json
-	$(PYTEST) -m 'not slow' --add-times .cache/times.json; quick=$$?; \
-	XLA_FLAGS= $(PYTEST) -m slow --add-times .cache/times.json && exit $$quick
+	$(PYTEST) -m 'not slow' --add-times=.cache/times.json; quick=$$?; \
+	XLA_FLAGS= $(PYTEST) -m slow --add-times=.cache/times.json && exit $$quick
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

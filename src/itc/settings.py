@@ -8,6 +8,8 @@ from functools import cache
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+# Earlier names of settings, for whoever still has a run or a script that uses them.
+RENAMED = {"lanes": "num_envs", "blocks": "context_frames", "memory": "recurrent_size"}
 MOST = 2**31 - 1  # counts are 32-bit numbers in compiled programs
 
 
@@ -64,7 +66,8 @@ def from_json(kind: type, values: Any, where: str = "") -> Any:
     hints = hints_of(kind)
     for name in values:
         if name not in hints:
-            raise ValueError(f"there is no setting {where}{name}")
+            renamed = f"; it is called {RENAMED[name]} now" if name in RENAMED else ""
+            raise ValueError(f"there is no setting {where}{name}{renamed}")
     for name in hints:
         if name not in values:
             raise ValueError(f"the setting {where}{name} is missing")
@@ -82,7 +85,7 @@ def _from_json(hint: Any, value: Any, where: str) -> Any:
     if isinstance(value, list):
         return tuple(value)
     whole = isinstance(value, int) and not isinstance(value, bool)
-    return float(value) if whole and _is_float(hint) and _is_finite(value) else value
+    return float(value) if whole and _is_float(hint) and is_finite(value) else value
 
 
 def _is_float(hint: Any) -> bool:
@@ -129,15 +132,16 @@ def _expected_single(hint: Any, value: Any) -> str | None:
             return "a whole number"
         return None if abs(int(value)) <= MOST else f"a number of at most {MOST:,}"
     if hint is float:
-        if isinstance(value, bool) or not isinstance(value, Real) or not _is_finite(value):
+        if isinstance(value, bool) or not isinstance(value, Real) or not is_finite(value):
             return "a finite number"
         return None
     names = {bool: "true or false", str: "text", type(None): "nothing"}
     return None if not isinstance(hint, type) or isinstance(value, hint) else names.get(hint, hint.__name__)
 
 
-def _is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
+    """Whether something is a number, and neither infinite nor beyond what a float can hold."""
     try:
-        return math.isfinite(value)
+        return isinstance(value, Real) and math.isfinite(value)
     except OverflowError:  # a whole number beyond any float
         return False

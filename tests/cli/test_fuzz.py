@@ -46,7 +46,7 @@ def test_every_setting_of_training_handles_odd_words(preset, capsys):
 
 
 ARGUMENTS = [
-    (command.__name__.replace("_", "-"), name.replace("_", "-"))
+    (command.__name__.replace("_", "-"), "env" if name == "own" else name.replace("_", "-"))
     for command in COMMANDS
     for name in inspect.signature(command).parameters
     if name not in ("run", "runs", "what", "name", "of")

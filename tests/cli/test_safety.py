@@ -3,11 +3,13 @@
 import json
 import shutil
 import sys
+from inspect import signature
 
 import pytest
 
 import itc
 from commands import assert_refused, run
+from itc.cli import app
 from itc.envs import registry
 from itc.train import checkpoint
 
@@ -59,6 +61,11 @@ def test_no_command_executes_what_a_folder_names(planted, command):
     assert not (planted / "executed").exists()
 
 
+def test_no_command_that_reads_runs_is_forgotten():
+    reading = {one.__name__ for one in app.COMMANDS if {"run", "runs"} & set(signature(one).parameters)}
+    assert {name.replace("_", "-") for name in reading} <= {command.split()[0] for command in COMMANDS} | {"fsck"}
+
+
 def test_nor_does_fsck_or_a_program_that_loads_it(planted):
     assert "not compared with the settings" in run("fsck", str(planted)).stdout
     with pytest.raises(ValueError, match="is no environment of itc's"):
@@ -105,3 +112,14 @@ def test_links_out_of_the_folder_are_refused_by_every_command(planted, tmp_path)
         assert_refused(command(str(planted)), "is a link that leads out of the run folder")
     assert "WRONG links" in " ".join(run("fsck", str(planted)).stdout.split())
     assert (tmp_path / "precious").read_text() == "theirs"
+
+
+def test_nothing_behind_a_link_is_repaired(planted, tmp_path):
+    theirs = tmp_path / "theirs"
+    (planted / "checkpoints").rename(theirs)
+    (theirs / "000009-0000.unfinished").mkdir()
+    (next(theirs.glob("*-0000")) / "notes.json").write_text("{")
+    (planted / "checkpoints").symlink_to(theirs)
+    before = sorted(theirs.rglob("*"))
+    assert run("fsck", str(planted), "--repair").returncode == 1
+    assert sorted(theirs.rglob("*")) == before

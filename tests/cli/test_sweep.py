@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from test_train import TINY
+from test_train import WORDS
 
 from commands import ITC, assert_refused, run
 from itc.cli.sweep_training import episodes_of, is_done, option, plan, table
@@ -18,7 +18,7 @@ from itc.train.run_folder import RunError
 
 @pytest.mark.slow
 def test_a_sweep_trains_evaluates_compares_and_does_not_repeat_itself(tmp_path):
-    preset, *settings = " ".join(TINY).split(" --")
+    preset, *settings = " ".join(WORDS).split(" --")
     grid = [setting.replace(" ", "=", 1) for setting in settings]
     command = ("sweep", preset, "--train", "--grid", *grid, "seed=0,1", "--out", str(tmp_path / "out"),
                "--jobs", "2", "--episodes", "3", "--json", str(tmp_path / "all.json"))  # fmt: skip

@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from commands import ITC, assert_refused, run
+from itc.envs.registry import make
 from itc.train import checkpoint
+from itc.train.loop import begin_or_resume
+from itc.train.run_folder import RunFolder
 from train.tiny import TINY, words_of
 
 WORDS = [*words_of(TINY), "--save-every", "1"]
@@ -120,12 +123,16 @@ def test_stopped_or_killed_anywhere_and_resumed_gives_the_same_result(straight, 
 
 
 COMPILING = """
-import os, signal, sys, threading, time
+import os, signal, time
 from itc.train.patch_agent import work
-work.collect = lambda *_: time.sleep(120)  # as long as the compiler takes at the paper's sizes
+def compile_and_collect(*_):
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGTERM)  # asking twice does not make it wait longer
+    time.sleep(120)  # as long as the compiler takes at the paper's sizes
+work.collect = compile_and_collect
 from itc.cli import train
 train.PATIENCE = 0.5
-threading.Timer(float(sys.argv.pop(1)), lambda: os.kill(os.getpid(), signal.SIGTERM)).start()
 from itc.cli import main
 main()
 """
@@ -135,7 +142,7 @@ def test_asked_to_stop_while_compiling_it_does_not_wait_for_the_compiler(copied)
     """What was saved before stays."""
     before = {path.name for path in (copied / "checkpoints").iterdir()}
     started = time.monotonic()
-    command = [sys.executable, "-c", COMPILING, "8", "train", "--resume", str(copied), "--iterations", "6"]
+    command = [sys.executable, "-c", COMPILING, "train", "--resume", str(copied), "--iterations", "6"]
     stopped = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert time.monotonic() - started < 60
     assert stopped.returncode == 128 + signal.SIGTERM, stopped.stderr
@@ -149,6 +156,8 @@ def test_asked_to_stop_while_compiling_it_does_not_wait_for_the_compiler(copied)
     ((), "name a preset"),
     (("minatar/pong",), "unknown preset 'minatar/pong'"),
     (("creatures/quick", "--world-model.leyers", "3"), "--world-model.leyers"),
+    (("creatures/quick", "--collect.lanes", "3"), "--collect.lanes is called --collect.num-envs now"),
+    (("creatures/quick", "--world-model.blocks=3"), "--world-model.blocks is called --world-model.context-frames now"),
     (("creatures/quick", "--seed", "many"), "many"),
     (("creatures/quick", "--imagine.steps", "99"), "imagine.steps 99 exceed world_model.context_frames 8"),
     (("creatures/quick", "--decoder", "magic"), "unknown decoder 'magic'"),
@@ -166,6 +175,7 @@ def test_asked_to_stop_while_compiling_it_does_not_wait_for_the_compiler(copied)
     (("creatures/quick", "--seed", "-1"), "seed must be at least 0"),
     (("creatures/quick", "--collect.replay-frames", "1000000000000000"), "replay_frames must be a number of at most"),
     (("creatures/quick", "--collect.replay-frames", "2000000000"), "the training state takes 7"),
+    (("--resume", ".", "--env", "minatar/breakout"), "--resume continues a run with its saved settings"),
     (("--resume", ".", "--seed", "1"), "--resume continues a run with its saved settings"),
 ])  # fmt: skip
 def test_mistakes_are_refused_with_a_sentence(arguments, words, tmp_path, monkeypatch):
@@ -204,6 +214,32 @@ def test_damage_is_skipped_by_reading_commands_and_set_aside_by_training(straigh
     assert len((copied / "metrics-cut.jsonl").read_text().splitlines()) == 1
 
 
+def test_a_shorter_request_does_not_shorten_a_run_without_a_checkpoint_either(copied):
+    shutil.rmtree(copied / "checkpoints")
+    before = (copied / "config.json").read_text()
+    finished = run("train", "--resume", str(copied), "--iterations", "1")
+    assert finished.returncode == 0, finished.stderr
+    assert "has no checkpoint: starting over; its metrics are in metrics-cut.jsonl" in finished.stderr
+    assert (copied / "config.json").read_text() == before
+    assert len((copied / "metrics-cut.jsonl").read_text().splitlines()) == 4
+
+
+TAMPERED = (
+    3,
+    {"seconds": {}, "sums": {"a": 1.0}, "counts": {}},
+    {"seconds": {"a": 10**400}, "sums": {}, "counts": {}},
+)
+
+
+@pytest.mark.parametrize("so_far", TAMPERED)
+def test_notes_that_were_tampered_with_are_damage(copied, so_far):
+    file = copied / "checkpoints" / "000004-0000" / "notes.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"so_far": so_far}))
+    with pytest.warns(UserWarning, match=r"the notes of the checkpoint are damaged.*000003-0000 is used instead"):
+        state, _ = begin_or_resume(RunFolder(copied), make("creatures"), TINY, 0)
+    assert int(state.iteration) == 3
+
+
 def test_a_run_whose_checkpoints_are_all_damaged_starts_over_only_if_asked_to(straight, copied):
     for name in checkpoint.names(copied / "checkpoints"):
         damage(copied / "checkpoints" / name)
@@ -215,6 +251,7 @@ def test_a_run_whose_checkpoints_are_all_damaged_starts_over_only_if_asked_to(st
     finished = run("train", "--resume", str(copied), "--from-scratch")
     assert finished.returncode == 0, finished.stderr
     assert (copied / "earlier" / "metrics.jsonl").read_text() == lines
+    assert (copied / "earlier" / "config.json").read_text() == (copied / "config.json").read_text()
     assert digest_of(copied) == digest_of(straight[0])
 
 

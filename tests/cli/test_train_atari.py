@@ -9,6 +9,7 @@ import pytest
 from test_train import PROGRAM, digest_of
 
 from commands import assert_refused, run
+from itc.train.vq_agent.learn_tokenizer import perceptual_of
 from train.tiny import words_of
 from train.vq_tiny import VQ_TINY
 
@@ -18,6 +19,7 @@ WORDS = [*words_of(VQ_TINY, "atari/pong/quick"), "--save-every", "1"]
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "straight"
+    perceptual_of.cache_clear()  # it warns once in a process
     finished = run("train", *WORDS, "--run", str(folder))
     assert finished.returncode == 0, finished.stderr
     return folder, finished

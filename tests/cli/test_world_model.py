@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from commands import assert_refused, run
+from commands import assert_refused, program, run
 
 
 @pytest.mark.slow
@@ -28,7 +28,7 @@ def test_ten_minutes_are_enough_to_encode_and_predict_breakout(tmp_path):
     Thirteen iterations take ten minutes on two otherwise idle cores.
     """
     long_enough = ("--iterations", "13", "--minutes", "60")
-    finished = run("world-model", "atari/breakout", *long_enough, "--run", str(tmp_path / "run"), timeout=4000)
+    finished = program("world-model", "atari/breakout", *long_enough, "--run", str(tmp_path / "run"), timeout=4000)
     assert finished.returncode == 0, finished.stderr
     found = json.loads((tmp_path / "run" / "foresight.json").read_text())
     assert found["tokenizer error"] <= found["mean frame error"] / 5

@@ -1,8 +1,10 @@
 """Checkpoints: saved completely or not at all, restored exactly; reading changes nothing."""
 
+import errno
 import json
 import resource
 import signal
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -163,7 +165,7 @@ def test_training_does_not_start_over_if_all_are_damaged(tmp_path, damage):
 def test_arrays_that_do_not_fit_into_memory_are_not_read(tmp_path):
     path = checkpoint.save(tmp_path, FIRST, STATE).path
     claim_too_much(path)
-    with pytest.raises(Damaged, match=r"takes .* GB, and there are .*is \['weights'\]"):
+    with pytest.raises(CheckpointError, match=r"cannot be read .*takes .* GB, and there are .*is \['weights'\]"):
         checkpoint.read_arrays(path, checkpoint.read_notes(path))
 
 
@@ -188,9 +190,52 @@ def test_a_checkpoint_of_another_version_says_so(tmp_path):
     assert int(checkpoint.read(path, SHAPE).state["count"]) == 7  # the version does not matter if the layout fits
     with pytest.raises(Mismatch, match=r"does not fit: .* \(written by itc 0\.0\.7, this is "):
         checkpoint.read(path, {"key": STATE["key"]})
+    (path / "notes.json").write_text(json.dumps(notes | {"format": 2}))
+    with pytest.raises(Mismatch, match="written by a newer version of itc"):
+        checkpoint.read(path, SHAPE)
     (path / "notes.json").write_text(json.dumps({"digest": notes["digest"]}))  # before there were formats
     with pytest.raises(Mismatch, match="written by an older version of itc"):
         checkpoint.read(path, SHAPE)
+
+
+class Forth(NamedTuple):
+    a: jax.Array
+    b: jax.Array
+
+
+class Back(NamedTuple):
+    b: jax.Array
+    a: jax.Array
+
+
+def test_arrays_never_come_back_in_each_others_place(tmp_path):
+    """Of equal shape, but in another order, as if a field had moved between two versions."""
+    path = checkpoint.save(tmp_path, FIRST, Forth(jnp.zeros(2), jnp.ones(2))).path
+    with pytest.raises(Mismatch, match="the same arrays are in another order"):
+        checkpoint.read(path, Back(jnp.zeros(2), jnp.zeros(2)))
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EMFILE])
+def test_what_cannot_be_read_here_is_no_damage(tmp_path, monkeypatch, number):
+    """The one before is not used instead: work would be lost for a passing reason."""
+    for name in (FIRST, SECOND):
+        checkpoint.save(tmp_path, name, STATE)
+
+    def refuse(*_):
+        raise OSError(number, "not now")
+
+    monkeypatch.setattr(checkpoint, "_check_files", refuse)
+    with pytest.raises(CheckpointError, match=f"{SECOND} cannot be read") as refused:
+        checkpoint.restore(tmp_path, SHAPE)
+    assert not isinstance(refused.value, Damaged)
+
+
+def test_strange_things_in_the_folder_are_left_alone(tmp_path):
+    (tmp_path / "mine.unfinished").mkdir()
+    (tmp_path / f"{SECOND}.unfinished").write_text("a file")
+    checkpoint.save(tmp_path, FIRST, STATE)
+    assert (tmp_path / "mine.unfinished").is_dir()
+    assert (tmp_path / f"{SECOND}.unfinished").is_file()
 
 
 def test_setting_aside_overwrites_nothing(tmp_path):

@@ -7,6 +7,8 @@ import multiprocessing
 import pytest
 from tiny import TINY
 
+from itc.train import files
+from itc.train.files import replace_file
 from itc.train.lock import InUse, locked
 from itc.train.run_folder import CONFIG, CUT, VERSIONS, RunError, RunFolder
 
@@ -40,10 +42,14 @@ def changed_config(**changes):
 
 @pytest.mark.parametrize(("changes", "words"), [
     ({"seed": "3"}, "seed must be int, got '3'"),
+    ({"seed": 10**30}, "seed must be in [0, 2147483647]"),
+    ({"seed": -1}, "seed must be in [0, 2147483647]"),
+    ({"seed": True}, "seed must be in [0, 2147483647]"),
     ({"preset": None}, "preset must be str, got None"),
     ({"agent": "__import__('os')"}, "agent must be one of patches, vqvae"),
     ({"config": []}, "the settings must be an object"),
     ({"config": changed_config(colour=1)}, "there is no setting colour"),
+    ({"config": changed_config(collect={"lanes": 48})}, "there is no setting collect.lanes; it is called num_envs now"),
     ({"config": changed_config(decoder="magic")}, "unknown decoder 'magic'"),
     ({"config": changed_config(decoder=3)}, "decoder must be text, got 3"),
     ({"config": changed_config(interactions=float("nan"))}, "interactions must be a whole number, got nan"),
@@ -131,8 +137,10 @@ def test_lines_of_iterations_that_will_be_repeated_are_kept_in_another_file(run)
 
 def test_starting_over_keeps_the_earlier_results(run):
     run.write_evaluation({"return": 1.0})
+    (run.path / "lock").touch()
     first = run.start_over()
-    assert {entry.name for entry in first.iterdir()} == {"metrics.jsonl", "evaluation.json"}
+    assert {entry.name for entry in first.iterdir()} == {CONFIG, VERSIONS, "metrics.jsonl", "evaluation.json"}
+    assert {entry.name for entry in run.path.iterdir()} == {"earlier", "lock"}
     assert run.start_over() is None
     run.append_metrics(LINES[0])
     assert run.start_over() == first.with_name("earlier-2")
@@ -141,7 +149,7 @@ def test_starting_over_keeps_the_earlier_results(run):
 def test_links_that_lead_out_are_refused_and_never_written_through(run, tmp_path):
     outside = tmp_path / "outside.txt"
     outside.write_text("precious")
-    for planted in ("metrics.jsonl", f"{CONFIG}.unfinished", "episode.gif", "checkpoints"):
+    for planted in ("metrics.jsonl", "episode.gif", "checkpoints"):
         link = run.path / planted
         link.unlink(missing_ok=True)
         link.symlink_to(outside)
@@ -152,6 +160,10 @@ def test_links_that_lead_out_are_refused_and_never_written_through(run, tmp_path
             with pytest.raises(OSError, match="symbolic"):
                 run.append_metrics(LINES[0])
         link.unlink()
+    (run.path / "loop").symlink_to(run.path / "loop")
+    with pytest.raises(RunError, match="loop is a link that leads out"):
+        run.read_config()
+    (run.path / "loop").unlink()
     (run.path / "inside").symlink_to(run.path / CONFIG)
     assert run.read_config()[2] == 3
     assert outside.read_text() == "precious"
@@ -176,3 +188,25 @@ def test_one_process_at_a_time(tmp_path):
     with locked(tmp_path):  # the lock of a killed process can be taken
         pass
     assert (tmp_path / "lock").read_text() == ""
+
+
+@pytest.mark.parametrize(("numbers", "words"), [
+    ('{"return": "high"}', "return of its evaluation"),
+    ('{"episodes": NaN}', "episodes of its evaluation"),
+    ('{"success_rates": [1]}', "success_rates of its evaluation"),
+    ('{"return_interval": [1, "2"]}', "return_interval of its evaluation"),
+    ('{"length": 1' + "0" * 400 + "}", "length of its evaluation"),
+])  # fmt: skip
+def test_an_evaluation_is_made_of_numbers(run, numbers, words):
+    (run.path / "evaluation.json").write_text(numbers)
+    with pytest.raises(RunError, match=words):
+        run.read_evaluation()
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    replace_file(file, "before")
+    monkeypatch.setattr(files.os, "fsync", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        replace_file(file, "after")
+    assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("file", "before")]

@@ -45,11 +45,11 @@ def evaluate(
             print(f"One episode: {_film(loaded, seed)}")
             return
         numbers = measure(loaded, loaded.config.evaluation_episodes if episodes is None else episodes, seed)
-        for name, value in numbers.items():
-            print(f"{name}: {value}")
         RunFolder(run).write_evaluation(numbers)
         if json_file is not None:
             write_json(json_file, numbers)
+        for name, value in numbers.items():
+            print(f"{name}: {value}")
 
 
 def measure(run, episodes: int, seed: int) -> dict:

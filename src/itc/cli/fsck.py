@@ -14,11 +14,11 @@ def fsck(run: Annotated[Path, tyro.conf.Positional], repair: bool = False, own: 
 
     Args:
         run: Folder of a training run.
-        repair: Move damaged checkpoints and unreadable lines of metrics aside, and delete unfinished checkpoints.
+        repair: Move damaged checkpoints and unreadable lines of metrics aside, and delete unfinished files.
     """
     from contextlib import nullcontext
 
-    from itc.train.fsck import check_run
+    from itc.evaluate.fsck import check_run
     from itc.train.lock import locked
 
     wrong = 0
@@ -26,7 +26,7 @@ def fsck(run: Annotated[Path, tyro.conf.Positional], repair: bool = False, own: 
         if not run.is_dir():
             raise ValueError(f"{run} is not a folder")
         with locked(run) if repair else nullcontext():
-            for what, problem, note, fix in list(check_run(run)):
+            for what, problem, note, fix in check_run(run):
                 if not problem:
                     print(f"good   {what}{f': {note}' if note else ''}")
                 elif repair and fix is not None:

@@ -12,7 +12,8 @@ from itc.train import checkpoint
 from itc.train.files import write_json
 from itc.train.run_folder import EVALUATION, RunError
 
-ITC = (sys.executable, "-c", "from itc.cli import main; main()")
+# -P: nothing is imported from the folder where the command is given.
+ITC = (sys.executable, "-P", "-c", "from itc.cli import main; main()")
 
 
 class Planned(NamedTuple):

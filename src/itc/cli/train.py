@@ -18,10 +18,10 @@ from itc.cli.running import reading, sentences
 from itc.cli.watch import Quiet, loggers, screen
 from itc.compilation import keep_compiled
 from itc.envs.base import Environment
-from itc.envs.registry import allow, make
+from itc.envs.registry import ENVIRONMENTS, allow, make
 from itc.presets import find
 from itc.runs import Run, load
-from itc.settings import Count, CountOrZero, Positive, Settings
+from itc.settings import RENAMED, Count, CountOrZero, Positive, Settings
 from itc.train import checkpoint, loop
 from itc.train.agents import agent_of
 from itc.train.config import TrainConfig
@@ -70,6 +70,7 @@ def train(words: list[str]) -> None:
 
 def read_arguments(words: list[str]) -> TrainArguments:
     """Parse the words after `itc train`; the preset, if there is one, comes first."""
+    _refuse_old_names(words)
     named = bool(words) and not words[0].startswith("-")
     config = find(words[0]).config if named else PatchConfig()
     kind = cast(Any, TrainArguments)[type(config)]  # each agent has its own settings
@@ -81,8 +82,9 @@ def read_arguments(words: list[str]) -> TrainArguments:
         raise ValueError("name a preset (`itc presets` lists them) or a run to --resume")
     allow(chosen.config.env)
     if chosen.resume is not None:
-        changed = (replace(chosen.config, env=config.env), chosen.preset, chosen.seed, chosen.run)
-        if changed != (PatchConfig(), "", 0, None):
+        own = chosen.config.env not in ENVIRONMENTS  # only such a name has to be given again
+        given = replace(chosen.config, env=config.env) if own else chosen.config
+        if (given, chosen.preset, chosen.seed, chosen.run) != (PatchConfig(), "", 0, None):
             raise ValueError(
                 "--resume continues a run with its saved settings; only --iterations, --minutes, --save-every, --log, "
                 "--from-scratch and, for an environment of your own, --env can be given with it"
@@ -90,11 +92,19 @@ def read_arguments(words: list[str]) -> TrainArguments:
     return chosen
 
 
+def _refuse_old_names(words: list[str]) -> None:
+    for word in words:
+        room, dot, name = word.partition("=")[0].rpartition(".")
+        if word.startswith("--") and dot and name in RENAMED:
+            raise ValueError(f"{room}.{name} is called {room}.{RENAMED[name].replace('_', '-')} now")
+
+
 def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
     """Start or resume a run, and train; a new one may start with the policy of another run."""
     with reading("train"):
         asked = asked_for(arguments)
         run, config, _, seed = asked
+        run.check_links()
         env = make(config.env)
         if checkpoint.names(run.checkpoints) and not arguments.from_scratch:
             run.check_same(config, seed)
@@ -109,7 +119,8 @@ def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
             state, notes = _begin_or_resume(asked, env)
         if policy_from is not None and not notes:
             state = state._replace(policy=state.policy._replace(network=load(policy_from).state.policy.network))
-        if not run.has_config() or not notes or _is_longer(run, config):
+        is_new = not notes and arguments.resume is None
+        if not run.has_config() or is_new or _is_longer(run, config):
             run.write_config(config, asked.preset, seed)
         return _train(asked, env, arguments, state, notes)
 
@@ -204,8 +215,10 @@ def _stop_signals() -> Generator[_Stop]:
 
     def ask(number, frame):
         if stop.asked and number == signal.SIGINT:
-            print("\nstopped at once; the last checkpoint is good", file=sys.stderr, flush=True)
+            print("\nstopped at once; nothing was saved just now", file=sys.stderr, flush=True)
             os._exit(128 + number)
+        if stop.asked:
+            return
         stop.asked, stop.asked_at, stop.signal = True, time.monotonic(), number
         print("\nstopping after this piece of work, then saving …", file=sys.stderr, flush=True)
 

@@ -1,11 +1,11 @@
 """What a run logged in each iteration: its curves, and where its time went."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
 
+from itc.settings import is_finite
 from itc.train.run_folder import RunFolder
 
 Line = dict[str, Any]  # of one iteration
@@ -14,7 +14,7 @@ IMAGINATION = "imagination"  # the phase that not every iteration has
 
 def lines_of(folder: RunFolder) -> list[Line]:
     """All iterations, without what is no line of metrics although it is JSON."""
-    return [line for line in folder.read_metrics() if isinstance(line, dict) and _is_whole(line)]
+    return [line for line in folder.read_metrics() if _is_whole(line)]
 
 
 def curve(lines: Sequence[Line], name: str) -> dict[int, float]:
@@ -53,4 +53,4 @@ def _is_whole(line: Line) -> bool:
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and math.isfinite(value)
+    return is_finite(value)

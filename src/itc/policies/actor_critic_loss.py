@@ -18,16 +18,16 @@ from itc.settings import Count, Fraction, NotNegative, Positive, Range, Settings
 class ActorCriticConfig(Settings):
     """The paper's settings, for Atari."""
 
-    discount: Fraction = 0.99
+    discount: Fraction = 0.99  # of future rewards, per step
     lambda_: Fraction = 0.95  # of the returns
-    entropy_coefficient: NotNegative = 0.001
+    entropy_coefficient: NotNegative = 0.001  # of the entropy bonus
     return_batches: Count = 501  # whose returns set the scale of advantages
     # Part of the returns at either end that is left out of that scale.
     return_tail: Annotated[float, Range(0, 0.5, without_high=True)] = 0.025
     mask_after_end: bool = False  # learn nothing from imagined steps after an episode end; the authors' agent does
-    learning_rate: Positive = 0.0002
-    weight_decay: NotNegative = 0.01
-    max_gradient_norm: Positive = 3.0
+    learning_rate: Positive = 0.0002  # of AdamW
+    weight_decay: NotNegative = 0.01  # of AdamW
+    max_gradient_norm: Positive = 3.0  # larger gradients are scaled down to it
 
 
 def actor_critic_loss(

@@ -19,7 +19,7 @@ class EncoderConfig(Settings):
 
     channels: tuple[Count, ...] = (64, 64, 128)  # of each block; each halves height and width
     normalise: Literal["instance", "picture"] = "instance"  # each channel on its own, or all of them together
-    activation: Literal["relu", "swish"] = "relu"
+    activation: Literal["relu", "swish"] = "relu"  # after each normalisation
     resize: tuple[Count, Count] | None = None  # larger frames are shrunk to this, taking the nearest pixel
 
     def __post_init__(self) -> None:

@@ -15,16 +15,16 @@ from itc.settings import Count, Fraction, NotNegative, Positive, Settings
 class PPOConfig(Settings):
     """The paper's settings, for Craftax-classic."""
 
-    discount: Fraction = 0.925
-    gae_lambda: Fraction = 0.625
-    clip: Positive = 0.2
-    value_coefficient: NotNegative = 2.0
-    entropy_coefficient: NotNegative = 0.01
+    discount: Fraction = 0.925  # of future rewards, per step
+    gae_lambda: Fraction = 0.625  # of generalised advantage estimation
+    clip: Positive = 0.2  # how far the probability ratio may move from 1
+    value_coefficient: NotNegative = 2.0  # of the value loss
+    entropy_coefficient: NotNegative = 0.01  # of the entropy bonus, on real rollouts
     imagined_entropy_coefficient: NotNegative = 0.01  # the same, in imagination
     target_decay: Fraction = 0.95  # of the moving averages of returns
-    learning_rate: Positive = 0.00045
-    max_gradient_norm: Positive = 0.5
-    adam_epsilon: Positive = 1e-5
+    learning_rate: Positive = 0.00045  # of Adam
+    max_gradient_norm: Positive = 0.5  # larger gradients are scaled down to it
+    adam_epsilon: Positive = 1e-5  # added to Adam's denominator
     epochs: Count = 4  # on real rollouts; imagined ones are used once
     minibatches: Count = 8  # of real rollouts, each of whole environments
 

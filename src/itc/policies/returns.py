@@ -7,7 +7,8 @@ from jax import Array, lax
 from jaxtyping import Bool, Float32, Int32
 
 SMALLEST_SPREAD = 0.1  # of returns: smaller ones are not scaled up
-# What the moving averages are divided by, at least: the published agent keeps them small in its first two updates.
+# What the moving averages are divided by, at least, as in the published agent. At its decay of 0.95 only the spread's
+# binds, in the first two updates; at 0.99, in the first ten.
 SMALLEST_WEIGHT_OF_MEAN, SMALLEST_WEIGHT_OF_SPREAD = 0.01, 0.1
 SMALLEST_SCALE = 1.0  # the same for `ReturnScale`
 

@@ -26,8 +26,8 @@ KEEP = 0.9  # of the running statistics, at every update
 class VQVAEConfig(Settings):
     """The paper's tokenizer for Atari."""
 
-    codes: Count = 512
-    code_size: Count = 256
+    codes: Count = 512  # size of the codebook
+    code_size: Count = 256  # numbers in a code vector
     channels: tuple[Count, ...] = (64, 128, 256, 512)  # each but the first halves height and width
     groups: Count = 8  # of channels that are normalised together
 

@@ -1,7 +1,8 @@
 """Checkpoints: a state is saved completely or not at all, and checked when read; the last few are kept.
 
-Reading changes nothing. A checkpoint that cannot be used is either damaged (it is not what was saved) or does not fit
-(it is complete, but of other settings or of another version); the error says which, and why.
+Reading changes nothing. A checkpoint that cannot be used is damaged (it is not what was saved), does not fit (it is
+complete, but of other settings or of another version), or cannot be read here (no permission, no memory). Only a
+damaged one is passed over for the one before; the errors say which it is, and why.
 """
 
 import hashlib
@@ -10,7 +11,7 @@ import re
 import shutil
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,14 +22,13 @@ import orbax.checkpoint as ocp
 
 import itc
 from itc.train.errors import TrainError
-from itc.train.files import free_name, read_json, replace_file
+from itc.train.files import UNFINISHED, free_name, read_json, replace_file
 from itc.train.state import Layout, check_memory, digest_of, from_plain_arrays, layout_of, plain_arrays
 
 KEEP = 2  # checkpoints
 FORMAT = 1  # version of the notes' format
 NAME = re.compile(r"\d{6,}-\d{4,}")  # completed iterations and parts; nothing else in the folder is a checkpoint
-UNFINISHED = ".unfinished"  # suffix of a checkpoint that may be incomplete
-SET_ASIDE = ".set-aside"  # suffix of one that could not be used, so that training resumed from an earlier one
+SET_ASIDE = ".set-aside"  # suffix of one that could not be used: training resumed from an earlier one
 STATE, NOTES = "state", "notes.json"
 
 
@@ -72,7 +72,7 @@ def save(folder: Path, name: str, state: Any, notes: dict[str, Any] | None = Non
     path = folder.absolute() / name
     unfinished = path.with_name(name + UNFINISHED)
     try:
-        for leftover in folder.glob(f"*{UNFINISHED}"):  # of a save that was killed
+        for leftover in unfinished_in(folder):  # of a save that was killed
             shutil.rmtree(leftover)
         unfinished.mkdir(parents=True)
         arrays, layout = plain_arrays(state), layout_of(state)
@@ -104,6 +104,11 @@ def names(folder: Path) -> list[str]:
     return sorted(_entries(folder, NAME), key=lambda name: [int(number) for number in name.split("-")])
 
 
+def unfinished_in(folder: Path) -> list[Path]:
+    """Checkpoints that were never completed."""
+    return [folder / name for name in _entries(folder, re.compile(NAME.pattern + re.escape(UNFINISHED)))]
+
+
 def unusable(folder: Path) -> list[str]:
     """Checkpoints that an earlier process set aside."""
     return sorted(_entries(folder, re.compile(NAME.pattern + re.escape(SET_ASIDE) + r".*")))
@@ -112,19 +117,21 @@ def unusable(folder: Path) -> list[str]:
 def _entries(folder: Path, pattern: re.Pattern) -> list[str]:
     if not folder.is_dir():
         return []
-    return [entry.name for entry in folder.iterdir() if entry.is_dir() and pattern.fullmatch(entry.name)]
+    found = (entry for entry in folder.iterdir() if pattern.fullmatch(entry.name))
+    return [entry.name for entry in found if entry.is_dir() and not entry.is_symlink()]
 
 
-def restore(folder: Path, like: Any) -> Restored | None:
-    """The newest checkpoint that is intact and fits, or None if there never was one; `like` has its structure.
+def restore(folder: Path, like: Any, check: Callable[[dict[str, Any]], object] = bool) -> Restored | None:
+    """The newest checkpoint that is intact, or None if there never was one; `like` has its structure.
 
-    Warns of each newer checkpoint that cannot be used.
+    `check` may find that the notes are `Damaged`. Warns of each newer checkpoint that is passed over.
     """
     problems: dict[str, CheckpointError] = {}
     for name in reversed(names(folder)):
         try:
             found = read(folder / name, like)
-        except CheckpointError as problem:
+            check(found.notes)
+        except Damaged as problem:
             problems[name] = problem
             continue
         for problem in problems.values():
@@ -165,10 +172,14 @@ def read_notes(path: Path) -> dict[str, Any]:
     """The notes of a checkpoint, checked."""
     try:
         notes = read_json(path / NOTES, dict)
-    except (ValueError, OSError) as problem:
+    except (ValueError, FileNotFoundError) as problem:
         raise Damaged(f"checkpoint {path} is damaged ({_first_line(problem)})") from problem
+    except OSError as problem:
+        raise CheckpointError(f"checkpoint {path} cannot be read ({_first_line(problem)})") from problem
     if "digest" in notes and "format" not in notes:
         raise Mismatch(f"checkpoint {path} was written by an older version of itc, which this one cannot read")
+    if isinstance(notes.get("format"), int) and notes["format"] > FORMAT:
+        raise Mismatch(f"checkpoint {path} was written by a newer version of itc than {itc.__version__}")
     if notes.get("format") != FORMAT:
         raise Damaged(f"checkpoint {path} is damaged ({NOTES} has format {notes.get('format')!r:.20}, not {FORMAT})")
     kinds = {"itc": str, "digest": str, "arrays": list, "files": dict}
@@ -179,16 +190,18 @@ def read_notes(path: Path) -> dict[str, Any]:
 
 
 def read_arrays(path: Path, notes: dict[str, Any]) -> list[Any]:
-    """The arrays of a checkpoint, checked to be what was saved; on this device, wherever they were saved."""
-    _check_files(path, notes["files"])
-    here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    """The arrays of a checkpoint as they were saved, whatever they are for."""
+    here = jax.sharding.SingleDeviceSharding(jax.devices()[0])  # wherever it was saved
     try:
+        _check_files(path, notes["files"])
         check_memory(notes["arrays"])
         shapes = [jax.ShapeDtypeStruct(shape, jnp.dtype(dtype), sharding=here) for _, shape, dtype in notes["arrays"]]
         with ocp.StandardCheckpointer() as checkpointer:
             arrays = checkpointer.restore((path / STATE).absolute(), shapes)
-    except Exception as problem:
-        raise Damaged(f"checkpoint {path} is damaged ({_first_line(problem)})") from problem
+    except Damaged:
+        raise
+    except Exception as problem:  # the files are what was saved, so it is not the checkpoint's fault
+        raise CheckpointError(f"checkpoint {path} cannot be read ({_first_line(problem)})") from problem
     if digest_of(notes["arrays"], arrays) != notes["digest"]:
         raise Damaged(f"checkpoint {path} is damaged (its contents are not what was saved)")
     return arrays
@@ -216,6 +229,8 @@ def _check_files(path: Path, saved: dict[str, str]) -> None:
 def _differences(there: Layout, here: Layout) -> list[str]:
     """How the arrays of a checkpoint differ from those expected."""
     old, new = ({path: (list(shape), dtype) for path, shape, dtype in layout} for layout in (there, here))
+    if (old == new and list(old) != list(new)) or len(old) < len(there):
+        return ["the same arrays are in another order"]
     found = [f"{path} is not known here" for path in old.keys() - new.keys()]
     found += [f"{path} is missing there" for path in new.keys() - old.keys()]
     found += [

@@ -2,15 +2,18 @@
 
 import json
 import os
+import secrets
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+UNFINISHED = ".unfinished"  # suffix of a file or checkpoint that may be incomplete
+
 
 def replace_file(file: Path, text: str) -> None:
     """Write a file completely or not at all, even if another process writes it at the same time."""
-    unfinished = file.with_name(f"{file.name}.{os.getpid()}.unfinished")
+    unfinished = file.with_name(f"{file.name}.{secrets.token_hex(4)}{UNFINISHED}")
     try:
         with unfinished.open("x", encoding="utf-8") as stream:  # "x": never through an existing link
             stream.write(text)
@@ -50,13 +53,15 @@ def read_json(file: Path, kind: type) -> Any:
 def links_out_of(folder: Path) -> list[Path]:
     """Symbolic links inside a folder that lead out of it: writing through one would change a file elsewhere."""
     inside = folder.resolve()
-    found = []
-    for parent, folders, files in os.walk(folder):
-        for name in folders + files:
-            path = Path(parent) / name
-            if path.is_symlink() and not path.resolve().is_relative_to(inside):
-                found.append(path)
-    return found
+    paths = (Path(parent) / name for parent, folders, files in os.walk(folder) for name in folders + files)
+    return [path for path in paths if path.is_symlink() and not _leads_into(inside, path)]
+
+
+def _leads_into(folder: Path, link: Path) -> bool:
+    try:
+        return link.resolve().is_relative_to(folder)
+    except (OSError, RuntimeError):  # a link to itself leads nowhere
+        return False
 
 
 def free_name(path: Path) -> Path:

@@ -1,9 +1,11 @@
 """A lock, so that one process at a time writes to a run folder."""
 
+import errno
 import json
 import os
 import platform
 import time
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 from itc.train.errors import TrainError
 
 LOCK = "lock"
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)  # some file systems of clusters have none
 
 
 class InUse(TrainError):
@@ -26,12 +29,16 @@ def locked(folder: Path) -> Generator[None]:
     import fcntl
 
     folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     with os.fdopen(descriptor, "r+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InUse(f"{folder} is in use by {holder(folder)}; wait for it, or use another --run") from None
+        except OSError as problem:
+            if problem.errno not in NO_LOCKS:
+                raise
+            warnings.warn(f"{folder} is on a file system without locks; use it in one process only", stacklevel=3)
         _write(file, {"process": os.getpid(), "host": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M:%S")})
         try:
             yield

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import random
 
 from itc.envs.base import Environment
+from itc.settings import is_finite
 from itc.train import checkpoint
 from itc.train.agent import TrainState
 from itc.train.agents import agent_of
@@ -69,10 +70,11 @@ class _Iteration:
         """From the notes of a checkpoint; raises `Damaged` if they are not what was written."""
         so_far = notes.get("so_far", {name: {} for name in ("seconds", "sums", "counts")})
         try:
-            parts = [so_far[name] for name in ("seconds", "sums", "counts")]
-            values = [value for part in parts for value in part.values()]
-            if all(isinstance(value, int | float) and math.isfinite(value) for value in values):
-                return cls(*parts)
+            seconds, sums, counts = (so_far[name] for name in ("seconds", "sums", "counts"))
+            numbers = [*seconds.values(), *sums.values(), *counts.values()]
+            whole = sums.keys() == counts.keys() and all(isinstance(n, int) and n > 0 for n in counts.values())
+            if whole and all(map(is_finite, numbers)):
+                return cls(seconds, sums, counts)
         except (TypeError, KeyError, AttributeError):
             pass
         raise checkpoint.Damaged(f"the notes of the checkpoint are damaged: so_far is {so_far!r:.80}")
@@ -86,12 +88,22 @@ class _Iteration:
 def begin_or_resume(run: RunFolder, env: Environment, config: TrainConfig, seed: int) -> tuple[Any, dict]:
     """The state of the newest good checkpoint and its notes; a new state and no notes if there is no checkpoint."""
     agent = agent_of(config)
-    found = checkpoint.restore(run.checkpoints, agent.shape_of_state(env, config))
+    found = checkpoint.restore(run.checkpoints, agent.shape_of_state(env, config), _Iteration.from_notes)
     if found is None:
+        _cut_metrics(run, 0)
         return agent.new_state(env, config, seed), {}
-    _Iteration.from_notes(found.notes)
     checkpoint.set_aside(run.checkpoints, found.passed_over)
+    _cut_metrics(run, int(found.state.iteration))
     return found.state, found.notes
+
+
+def _cut_metrics(run: RunFolder, iteration: int) -> None:
+    """Iterations after this one will be done again. Says so where that is a surprise."""
+    cut = run.cut_metrics(iteration)
+    if cut.unreadable:
+        warnings.warn(f"{run.metrics}: lines {list(cut.unreadable)} cannot be read; they are in {CUT}", stacklevel=3)
+    if cut.lines and iteration == 0:
+        warnings.warn(f"{run.path} has no checkpoint: starting over; its metrics are in {CUT}", stacklevel=3)
 
 
 def train(
@@ -108,9 +120,6 @@ def train(
     agent = agent_of(config)
     so_far = _Iteration.from_notes(notes)
     iteration, part = int(state.iteration), int(state.part)
-    cut = run.cut_metrics(iteration)
-    if cut.unreadable:
-        warnings.warn(f"{run.metrics}: lines {list(cut.unreadable)} cannot be read; they are in {CUT}", stacklevel=2)
     saved_at, saved_iteration, unsaved = time.monotonic(), iteration, False
 
     def save() -> None:

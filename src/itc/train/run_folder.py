@@ -11,15 +11,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import itc
-from itc.settings import from_json
+from itc.settings import MOST, from_json, is_finite
 from itc.train.config import TrainConfig
 from itc.train.configs import CONFIGS
 from itc.train.errors import TrainError
 from itc.train.files import append_line, free_name, links_out_of, read_json, replace_file
+from itc.train.lock import LOCK
 
 CONFIG, VERSIONS, METRICS, CHECKPOINTS = "config.json", "versions.json", "metrics.jsonl", "checkpoints"
-CUT = "metrics-cut.jsonl"  # lines of iterations that were repeated after resuming, and lines that could not be read
+CUT = "metrics-cut.jsonl"  # lines of iterations that were done again, and lines that could not be read
 EVALUATION = "evaluation.json"  # results of the last `itc evaluate`
+# What is read of an evaluation: numbers, and one list and one dictionary of them.
+EVALUATED = dict.fromkeys(
+    ("return", "random_return", "length", "episodes", "iterations", "interactions", "return_percent", "score"), float
+) | {"return_interval": list, "success_rates": dict}
+EARLIER = "earlier"  # subfolder with the files of earlier runs, after --from-scratch
 PACKAGES = ("itc", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "numpy", "craftax", "gymnax", "ale-py")
 
 
@@ -75,6 +81,8 @@ class RunFolder:
             for name, kind in (("preset", str), ("seed", int), ("agent", str)):
                 if not isinstance(saved.get(name), kind):
                     raise ValueError(f"{name} must be {kind.__name__}, got {saved.get(name)!r:.60}")
+            if isinstance(saved["seed"], bool) or not 0 <= saved["seed"] <= MOST:
+                raise ValueError(f"seed must be in [0, {MOST}], got {saved['seed']!r:.60}")
             if saved["agent"] not in CONFIGS:
                 raise ValueError(f"agent must be one of {', '.join(CONFIGS)}, got {saved['agent']!r:.60}")
             return from_json(CONFIGS[saved["agent"]], saved.get("config")), saved["preset"], saved["seed"]
@@ -164,14 +172,25 @@ class RunFolder:
     def read_evaluation(self) -> dict[str, Any] | None:
         """Results of the last `itc evaluate`; None if there are none."""
         file = self.path / EVALUATION
-        return _read(file) if file.is_file() else None
+        if not file.is_file():
+            return None
+        found = _read(file)
+        for name, kind in EVALUATED.items():
+            value = found.get(name, kind())
+            parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+            if not isinstance(value, int | float if kind is float else kind) or not all(map(is_finite, parts)):
+                raise RunError(
+                    f"{self.path}: {name} of its evaluation is not what `itc evaluate` writes: {value!r:.80}"
+                )
+        return found
 
     def start_over(self) -> Path | None:
-        """Move the results of an earlier run to a subfolder, and return it; None if there are none."""
-        found = [path for name in (CHECKPOINTS, METRICS, CUT, EVALUATION) if (path := self.path / name).exists()]
+        """Move all files of an earlier run to a subfolder, and return it; None if there are none."""
+        entries = list(self.path.iterdir()) if self.path.is_dir() else []
+        found = [path for path in entries if path.name != LOCK and not path.name.startswith(EARLIER)]
         if not found:
             return None
-        aside = free_name(self.path / "earlier")
+        aside = free_name(self.path / EARLIER)
         aside.mkdir()
         for path in found:
             path.rename(aside / path.name)

@@ -30,13 +30,13 @@ UNKNOWN_CODE_BIAS = -20.0
 class WorldModelConfig(Settings):
     """Sizes and position encodings. The defaults are the paper's."""
 
-    codes: Count = 4096
-    context_frames: Count = 20
-    layers: Count = 3
-    heads: Count = 8
-    embedding: Count = 128
-    hidden: Count = 512
-    dropout: FractionBelowOne = 0.1
+    codes: Count = 4096  # size of the codebook
+    context_frames: Count = 20  # (frame, action) blocks that the model attends to
+    layers: Count = 3  # transformer layers
+    heads: Count = 8  # attention heads
+    embedding: Count = 128  # size of a token's embedding
+    hidden: Count = 512  # width of the feed-forward layers
+    dropout: FractionBelowOne = 0.1  # on embeddings, attention and residuals
     rotary: Literal["none", "1d", "3d"] = "3d"  # "none": earlier blocks are seen, but not in which order
     absolute: bool = True  # a learned embedding per slot of a block
     # Standard deviation of the layers' initial weights; small models learn sooner from 1/√embedding, which is where the

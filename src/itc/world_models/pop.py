@@ -32,13 +32,13 @@ TRUNK_EPSILON = 1e-6  # of the trunk's normalisations; those of the heads have t
 class POPConfig(Settings):
     """Sizes and position encodings. The defaults are the paper's; rotary "1d" without absolute is Simulus."""
 
-    codes: Count = 512
-    layers: Count = 10
+    codes: Count = 512  # size of the codebook
+    layers: Count = 10  # retention layers
     width: Count = 256  # also of the tokenizer's code vectors
-    heads: Count = 4
-    hidden: Count = 1024
-    dropout: FractionBelowOne = 0.1
-    rotary: Literal["1d", "3d"] = "3d"
+    heads: Count = 4  # retention heads
+    hidden: Count = 1024  # width of the feed-forward layers
+    dropout: FractionBelowOne = 0.1  # on embeddings and residuals
+    rotary: Literal["1d", "3d"] = "3d"  # positions that rotate queries and keys
     absolute: bool = True  # a learned embedding per cell of a frame
     context_frames: Count = 10  # of a training sequence: its blocks
     blocks_per_chunk: Count = 5  # how many blocks are computed at once; no result depends on it

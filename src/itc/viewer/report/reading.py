@@ -13,11 +13,6 @@ from itc.evaluate.statistics import Estimate
 from itc.train import checkpoint
 from itc.train.run_folder import RunError, RunFolder
 
-# Entries of an evaluation that are shown: numbers, and one list and one dictionary of them.
-EVALUATED = dict.fromkeys(
-    ("return", "random_return", "length", "episodes", "interactions", "return_percent", "score"), float
-) | {"return_interval": list, "success_rates": dict}
-
 Measures = dict[tuple[str, str], Estimate]  # by decoder and measure
 
 
@@ -47,29 +42,15 @@ def read_run(path: Path) -> ReadRun:
         raise RunError(f"{path} has no checkpoint yet")
     return ReadRun(
         path=path,
-        preset=str(preset),
-        seed=int(seed),
+        preset=preset,
+        seed=seed,
         config=config,
         versions=folder.read_versions(),
         metrics=lines_of(folder),
-        evaluation=_evaluation(folder),
+        evaluation=folder.read_evaluation() or {},
         accuracy=_measures(path / MEASURES / "accuracy.json"),
         hallucination=_measures(path / MEASURES / "hallucination.json"),
     )
-
-
-def _evaluation(folder: RunFolder) -> dict[str, Any]:
-    """Empty if the run is not evaluated yet."""
-    found = folder.read_evaluation() or {}
-    for name, kind in EVALUATED.items():
-        value = found.get(name, kind())
-        if not isinstance(value, int | float if kind is float else kind) or not all(map(is_number, _parts(value))):
-            raise RunError(f"{folder.path}: {name} of its evaluation is not what `itc evaluate` writes: {value!r:.80}")
-    return found
-
-
-def _parts(value: Any) -> list[Any]:
-    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [value]
 
 
 def _measures(file: Path) -> Measures:

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from itc.envs.registry import make
+from itc.evaluate.records import read_measures
+from itc.extras import MissingExtra
 from itc.train import checkpoint
 from itc.train.agents import agent_of
 from itc.train.errors import TrainError
-from itc.train.files import read_json
+from itc.train.files import UNFINISHED
 from itc.train.run_folder import CONFIG, CUT, EVALUATION, METRICS, VERSIONS, RunFolder
 from itc.train.state import Layout, layout_of
 
@@ -26,14 +28,19 @@ class Finding(NamedTuple):
 def check_run(path: Path) -> Iterator[Finding]:
     """Check everything in a run folder, one thing after the other."""
     run = RunFolder(path)
-    yield _tried("links", run.check_links, "none leads out of the folder")
+    links = _tried("links", run.check_links, "none leads out of the folder")
+    yield links
+    if links.problem:  # nothing behind a link is this run's to look at, or to repair
+        return
     yield _tried(CONFIG, run.read_config)
     yield _tried(VERSIONS, run.read_versions, "" if (path / VERSIONS).is_file() else "missing")
     yield _metrics(run)
     if (path / EVALUATION).is_file():
         yield _tried(EVALUATION, run.read_evaluation)
     for file in sorted((path / "measures").glob("*.json")):
-        yield _tried(f"measures/{file.name}", lambda file=file: read_json(file, list))
+        yield _tried(f"measures/{file.name}", lambda file=file: read_measures(file))
+    for file in sorted(path.glob(f"*{UNFINISHED}")):
+        yield Finding(file.name, "left by a write that was killed", repair=lambda file=file: _remove(file))
     yield from _checkpoints(run)
 
 
@@ -67,9 +74,10 @@ def _checkpoints(run: RunFolder) -> Iterator[Finding]:
         yield Finding("checkpoints", note="none")
     for name in names:
         yield _checkpoint(folder, name, expected)
+    unfinished = checkpoint.unfinished_in(folder)
     for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
         what = f"checkpoints/{entry.name}"
-        if entry.name.endswith(checkpoint.UNFINISHED):
+        if entry in unfinished:
             yield Finding(what, "left by a save that was killed", repair=lambda entry=entry: _remove(entry))
         elif entry.name in checkpoint.unusable(folder):
             yield Finding(what, note="set aside earlier, not used")
@@ -89,8 +97,10 @@ def _checkpoint(folder: Path, name: str, expected: Layout | None) -> Finding:
         checkpoint.read_arrays(folder / name, notes)
         if expected is not None:
             checkpoint.check_fits(folder / name, notes, expected)
-    except checkpoint.CheckpointError as problem:
+    except checkpoint.Damaged as problem:
         return Finding(what, str(problem), repair=repair)
+    except checkpoint.CheckpointError as problem:  # whole, but of no use here: nothing to repair
+        return Finding(what, str(problem))
     compared = "" if expected is not None else ", not compared with the settings"
     return Finding(what, note=f"as saved by itc {notes['itc']}{compared}")
 
@@ -100,10 +110,13 @@ def _expected_layout(run: RunFolder) -> Layout | None:
     try:
         config, _, _ = run.read_config()
         return layout_of(agent_of(config).shape_of_state(make(config.env), config))
-    except (TrainError, ValueError, OSError):
+    except (TrainError, ValueError, OSError, MissingExtra):
         return None
 
 
 def _remove(entry: Path) -> str:
-    shutil.rmtree(entry)
+    if entry.is_dir():
+        shutil.rmtree(entry)
+    else:
+        entry.unlink()
     return "removed"
