@@ -39,7 +39,7 @@ def test_a_missing_extra_is_named():
     code = "import sys; sys.modules['tyro'] = None; from itc.cli import main; main()"
     finished = subprocess.run([sys.executable, "-c", code, "demo"], capture_output=True, text=True, timeout=60)
     assert finished.returncode != 0
-    assert "the command line needs tyro: pip install 'itc[train]'" in finished.stderr
+    assert "the command line needs tyro: pip install 'itc-world-models[train]'" in finished.stderr
 
 
 def test_the_core_needs_no_extra():

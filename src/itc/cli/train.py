@@ -15,7 +15,7 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast
 import tyro
 
 from itc.cli.running import reading, sentences
-from itc.cli.watch import Quiet, loggers, screen
+from itc.cli.watch import Quiet, check_loggers, loggers, screen
 from itc.compilation import keep_compiled
 from itc.envs.base import Environment
 from itc.envs.registry import allow, make
@@ -92,6 +92,7 @@ def read_arguments(words: list[str]) -> TrainArguments:
 
 def start(arguments: TrainArguments, teacher: Path | None = None) -> Run:
     """Set up, or pick up, a run, and train; a new one starts with the teacher's policy, if there is one."""
+    check_loggers(arguments.log)
     with reading("train"):
         asked = asked_for(arguments)
         run, config, _, seed = asked

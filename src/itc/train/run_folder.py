@@ -20,7 +20,7 @@ from itc.train.files import append_line, free_name, links_out_of, read_json, rep
 CONFIG, VERSIONS, METRICS, CHECKPOINTS = "config.json", "versions.json", "metrics.jsonl", "checkpoints"
 CUT = "metrics-cut.jsonl"  # lines of iterations that were done again, and lines that could not be read
 EVALUATION = "evaluation.json"  # what `itc evaluate` found last
-PACKAGES = ("itc", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "numpy", "craftax", "gymnax", "ale-py")
+PACKAGES = ("jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "numpy", "craftax", "gymnax", "ale-py")
 
 
 class RunError(TrainError):
@@ -200,7 +200,8 @@ def versions() -> dict[str, str]:
     import jax
 
     device = jax.devices()[0]
-    found = {"python": platform.python_version(), "device": f"{device.platform} {device.device_kind}".strip()}
+    name = f"{device.platform} {device.device_kind}".strip()
+    found = {"python": platform.python_version(), "device": name, "itc": itc.__version__}
     for package in PACKAGES:
         try:
             found[package] = metadata.version(package)
