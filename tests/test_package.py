@@ -91,7 +91,7 @@ def test_the_source_distribution_builds_the_same_wheel(built, tmp_path):
     with tarfile.open(source) as packed:
         packed.extractall(tmp_path, filter="data")
     (project,) = tmp_path.iterdir()
-    for part in ("LICENSE", "constraints.txt", "tests/conftest.py", "docs/decoders.md", "examples"):
+    for part in ("README.md", "LICENSE", "constraints.txt", "tests/conftest.py", "docs/decoders.md", "examples"):
         assert (project / part).exists(), part
     build(project, tmp_path / "dist", "--target", "wheel")
     assert (tmp_path / "dist" / wheel.name).read_bytes() == wheel.read_bytes()
