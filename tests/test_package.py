@@ -172,3 +172,26 @@ def test_the_wheel_decodes_where_nothing_else_is_installed(built, tmp_path, extr
     assert f"itc.load needs {WITHOUT_TRAIN}" in finished.stdout
     finished = environment.run("itc", "--help")
     assert (finished.returncode, finished.stderr) == (1, f"itc: the command line needs {WITHOUT_TRAIN}\n")
+
+
+@pytest.mark.slow
+def test_the_command_line_names_other_extras_before_anything_is_written(built, tmp_path):
+    """With `train` and nothing else, as most people will have it."""
+    environment = FreshEnvironment(tmp_path / "fresh")
+    environment.install(built[0], "train")
+    before = set(environment.bin.iterdir())
+    for command, missing, extra in (
+        ("bench decode --json new.json", "ott, torch", "dev"),
+        ("bench atari --json new.json", "ale_py", "atari"),
+        ("train atari/pong/quick --run new", "ale_py", "atari"),
+        ("sweep atari/pong/quick --train --grid seed=0,1 --out new", "ale_py", "atari"),
+        ("reproduce atari --here --out new", "ale_py", "atari"),
+        ("world-model atari/pong --run new", "ale_py", "atari"),
+        ("train creatures/quick --run new --log wandb", "wandb", "wandb"),
+        ("sweep creatures/quick --train --grid log=wandb --out new", "wandb", "wandb"),
+    ):
+        finished = environment.run("itc", *command.split())
+        assert finished.returncode == 1, command
+        assert finished.stderr.endswith(f"needs {missing}: pip install '{DISTRIBUTION}[{extra}]'\n"), finished.stderr
+        assert set(environment.bin.iterdir()) == before, command
+    assert environment.run("itc", "presets").returncode == 0

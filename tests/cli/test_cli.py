@@ -45,6 +45,18 @@ def test_a_missing_extra_is_named_before_anything_is_written(missing, arguments,
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("arguments", [
+    ("train", "atari/pong/quick"),
+    ("sweep", "atari/pong/quick", "--train", "--grid", "seed=0,1"),
+    ("reproduce", "atari", "--here"),
+])  # fmt: skip
+def test_so_is_one_that_only_some_environments_need(arguments, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    assert_refused(arguments, "the environment atari/pong needs ale_py: pip install 'itc-world-models[atari]'")
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_door_of_the_command_line_needs_no_extra():
     """It is what names them."""
     code = "import sys, itc.cli; from itc.extras import TRAIN; sys.exit(' '.join(set(TRAIN) & set(sys.modules)) or 0)"

@@ -80,6 +80,7 @@ def read_arguments(words: list[str]) -> TrainArguments:
     if not chosen.preset and chosen.resume is None:
         raise ValueError("name a preset (`itc presets` lists them) or a run to --resume")
     allow(chosen.config.env)
+    check_loggers(chosen.log)
     if chosen.resume is not None:
         changed = (replace(chosen.config, env=config.env), chosen.preset, chosen.seed, chosen.run)
         if changed != (PatchConfig(), "", 0, None):
@@ -92,7 +93,6 @@ def read_arguments(words: list[str]) -> TrainArguments:
 
 def start(arguments: TrainArguments, teacher: Path | None = None) -> Run:
     """Set up, or pick up, a run, and train; a new one starts with the teacher's policy, if there is one."""
-    check_loggers(arguments.log)
     with reading("train"):
         asked = asked_for(arguments)
         run, config, _, seed = asked

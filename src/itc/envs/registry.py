@@ -1,7 +1,7 @@
 """All environments, by name."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from importlib import import_module
 
@@ -69,6 +69,12 @@ def allow(*names: str) -> None:
     for name in names:
         _check_name(name)
     _allowed.update(names)
+
+
+def require_packages(names: Iterable[str]) -> None:
+    """Stop if what one of these environments needs is not installed; the user's own import what they need."""
+    for name in ENVIRONMENTS.keys() & set(names):
+        make(name)
 
 
 def _check_name(name: str) -> None:
