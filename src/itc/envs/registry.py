@@ -73,8 +73,9 @@ def allow(*names: str) -> None:
 
 def require_packages(names: Iterable[str]) -> None:
     """Stop if what one of these environments needs is not installed; the user's own import what they need."""
-    for name in ENVIRONMENTS.keys() & set(names):
-        make(name)
+    for name in dict.fromkeys(names):
+        if name in ENVIRONMENTS:
+            make(name)
 
 
 def _check_name(name: str) -> None:
