@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup run test test-all lint types check bench clean
+.PHONY: setup run test test-all lint types check bench dist clean
 
 setup: $(READY)
 
@@ -41,6 +41,9 @@ check: lint types test
 
 bench: $(READY)
 	$(BIN)/itc bench decode --json results/bench_decode.json
+
+dist: $(READY)
+	$(BIN)/python -m hatchling build --directory dist
 
 clean:
 	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -21,6 +21,9 @@ def load(run: "str | Path", env: str | None = None) -> "Run":
     `env` names an environment of your own, `module:function`, that the run was made with. It is imported, so a folder
     alone cannot ask for it.
     """
+    from itc.extras import TRAIN, require
+
+    require(*TRAIN, extra="train", purpose="itc.load")
     from itc.runs import load
 
     return load(run, env)

@@ -4,6 +4,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
+# What pip installs. `itc` is only the module and the command: on the package index that is somebody else's project.
+DISTRIBUTION = "itc-world-models"
+
+# Of the extra `train`, what every run and every command may need. Environments ask for their own when they are made.
+TRAIN = ("jax", "equinox", "optax", "orbax.checkpoint", "matplotlib", "PIL", "rich", "tensorboardX", "tyro")
+
 
 class MissingExtra(ImportError):
     """A package that an optional part of itc needs is not installed."""
@@ -11,9 +17,16 @@ class MissingExtra(ImportError):
 
 def require(*packages: str, extra: str, purpose: str) -> None:
     """Raise `MissingExtra` unless all packages can be imported."""
-    missing = [package for package in packages if find_spec(package) is None]
+    missing = [package for package in packages if not _is_there(package)]
     if missing:
-        raise MissingExtra(f"{purpose} needs {', '.join(missing)}: pip install 'itc[{extra}]'")
+        raise MissingExtra(f"{purpose} needs {', '.join(missing)}: pip install '{DISTRIBUTION}[{extra}]'")
+
+
+def _is_there(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # not even the package that it is inside of
+        return False
 
 
 @contextmanager

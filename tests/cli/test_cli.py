@@ -8,6 +8,7 @@ import pytest
 
 from commands import ITC, assert_refused, program, run
 from itc.cli.app import COMMANDS
+from itc.extras import TRAIN
 
 
 def test_demo_prints_every_decoder_and_draws(tmp_path):
@@ -35,19 +36,45 @@ def test_help_names_the_commands():
         assert command.__name__.replace("_", "-") in finished.stdout
 
 
-def test_a_missing_extra_is_named():
-    code = "import sys; sys.modules['tyro'] = None; from itc.cli import main; main()"
-    finished = subprocess.run([sys.executable, "-c", code, "demo"], capture_output=True, text=True, timeout=60)
-    assert finished.returncode != 0
-    assert "the command line needs tyro: pip install 'itc[train]'" in finished.stderr
+@pytest.mark.parametrize("missing", TRAIN)
+@pytest.mark.parametrize("arguments", [("--help",), ("demo",), ("train", "creatures/quick")])
+def test_a_missing_extra_is_named_before_anything_is_written(missing, arguments, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert_refused(arguments, f"the command line needs {missing}: pip install 'itc-world-models[train]'")
+    assert not list(tmp_path.iterdir())
 
 
-def test_the_core_needs_no_extra():
-    """Importing the package and decoding a NumPy array pulls in neither PyTorch nor anything optional."""
+@pytest.mark.parametrize("arguments", [
+    ("train", "atari/pong/quick"),
+    ("sweep", "atari/pong/quick", "--train", "--grid", "seed=0,1"),
+    ("reproduce", "atari", "--here"),
+])  # fmt: skip
+def test_so_is_one_that_only_some_environments_need(arguments, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    monkeypatch.setattr("itc.cli.sweep_training.ITC", [sys.executable, "-c", "raise SystemExit(1)"])  # trains nothing
+    assert_refused(arguments, "the environment atari/pong needs ale_py: pip install 'itc-world-models[atari]'")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_door_of_the_command_line_needs_no_extra():
+    """It is what names them."""
+    code = "import sys, itc.cli; from itc.extras import TRAIN; sys.exit(' '.join(set(TRAIN) & set(sys.modules)) or 0)"
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert finished.returncode == 0, finished.stderr
+
+
+@pytest.mark.parametrize(("arrays", "library"), [
+    ("import numpy; logits, previous, key = numpy.zeros((1, 4, 3)), [[0] * 4], numpy.random.default_rng(0)", "numpy"),
+    ("import torch; logits, previous, key = torch.zeros(1, 4, 3), [[0] * 4], torch.Generator()", "torch"),
+])  # fmt: skip
+def test_the_core_needs_no_extra(arrays, library):
+    """Importing the package and decoding pulls in nothing optional but the arrays' own library."""
     code = (
-        "import sys, numpy as np, itc; "
-        "itc.decode(np.zeros((1, 4, 3)), np.zeros((1, 4), int), grid=(2, 2), key=np.random.default_rng(0)); "
-        "sys.exit(' '.join(m for m in ('torch', 'jax.numpy', 'tyro', 'rich', 'matplotlib') if m in sys.modules) or 0)"
+        f"{arrays}; import sys, itc; itc.decode(logits, previous, grid=(2, 2), key=key); "
+        "optional = {'torch', 'jax', 'tyro', 'rich', 'matplotlib'} & set(sys.modules); "
+        f"sys.exit(' '.join(optional - {{'{library}'}}) or 0)"
     )
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert finished.returncode == 0, finished.stderr

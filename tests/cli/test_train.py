@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import itc
 from commands import ITC, assert_refused, run
 from itc.envs.registry import make
 from itc.train import checkpoint
@@ -46,10 +47,20 @@ def test_a_run_prints_its_progress_and_writes_all_files_to_its_folder(straight):
         assert words in said
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 4
     assert json.loads((folder / "config.json").read_text())["config"]["world_model"]["layers"] == 1
-    assert "python" in json.loads((folder / "versions.json").read_text())
+    versions = json.loads((folder / "versions.json").read_text())
+    assert "python" in versions
+    assert versions["itc"] == itc.__version__
     assert list((folder / "tensorboard").iterdir())
     assert checkpoint.names(folder / "checkpoints") == ["000003-0000", "000004-0000"]
     assert (folder / "imagination.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("service", ["wandb", "trackio"])
+def test_a_service_that_is_not_installed_stops_the_run_before_it_has_a_folder(service, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, service, None)
+    words = f"--log {service} needs {service}: pip install 'itc-world-models[{service}]'"
+    assert_refused(("train", *WORDS, "--run", str(tmp_path / "run"), "--log", service), words)
+    assert not list(tmp_path.iterdir())
 
 
 def test_inspect_reports_how_far_a_run_got(straight):

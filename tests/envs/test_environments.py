@@ -99,7 +99,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
 def test_a_missing_extra_is_named(package, name, extra):
     code = f"import sys; sys.modules['{package}'] = None; from itc.envs.registry import make; make('{name}')"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert f"the environment {name} needs {package}: pip install 'itc[{extra}]'" in finished.stderr
+    assert f"the environment {name} needs {package}: pip install 'itc-world-models[{extra}]'" in finished.stderr
 
 
 def test_the_command_lists_every_environment():

@@ -207,5 +207,5 @@ def test_a_tensor_of_the_wrong_shape_is_named(weights, files, tmp_path):
 
 def test_without_torch_the_extra_is_named(files, monkeypatch):
     monkeypatch.setattr("itc.extras.find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"itc\[torch\]"):
+    with pytest.raises(MissingExtra, match=r"itc-world-models\[torch\]"):
         load_perceptual(*files)

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from itc.extras import MissingExtra
+from itc.extras import TRAIN, MissingExtra, require
 
 
 def main() -> None:
@@ -27,9 +27,7 @@ def main() -> None:
 
 
 def _run() -> None:
-    from itc.extras import require
-
-    require("tyro", "rich", extra="train", purpose="the command line")
+    require(*TRAIN, extra="train", purpose="the command line")
     if sys.argv[1:2] == ["train"]:  # its options depend on the preset, so it parses them itself
         from itc.cli.train import train
 

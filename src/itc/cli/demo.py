@@ -35,9 +35,7 @@ def demo(steps: int = 1000, seed: int = 0, picture: Path = Path("demo.png"), jso
     from rich.table import Table
 
     from itc.cli.console import PlainConsole
-    from itc.extras import require
 
-    require("matplotlib", extra="train", purpose="the picture of `itc demo`")
     if steps < 1:
         raise SystemExit(f"itc demo: steps must be at least 1, got {steps}")
     console = PlainConsole()

@@ -23,11 +23,9 @@ def report(
     """
     from itc.cli.console import PlainConsole
     from itc.compilation import keep_compiled
-    from itc.extras import require
     from itc.train.files import replace_file
     from itc.viewer.report.page import report as page_about
 
-    require("matplotlib", "PIL", extra="train", purpose="`itc report`")
     console = PlainConsole()
     with reading("report", own):
         if not runs:

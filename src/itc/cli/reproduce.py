@@ -109,13 +109,16 @@ def _print_reductions(recipe: "Recipe", seeds: int) -> None:
 def _run(what: str, recipe: "Recipe", out: Path, seeds: int) -> None:
     """Run the smaller version and show its results."""
     from itc.cli.sweep_training import ITC
+    from itc.envs.registry import require_packages
     from itc.evaluate.reproduce.commands import run_folders
     from itc.evaluate.reproduce.run import run_in_order
     from itc.evaluate.side_by_side import stopped_by_sigterm
+    from itc.presets import find
 
+    steps = recipe.here(out, seeds)
+    require_packages(find(step.words[1]).config.env for step in steps if step.words[0] == "sweep")
     print(f"{what} on this machine, in {out}.", flush=True)
     _print_reductions(recipe, seeds)
-    steps = recipe.here(out, seeds)
     out.mkdir(parents=True, exist_ok=True)
     try:
         with stopped_by_sigterm():

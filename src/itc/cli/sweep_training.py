@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from itc.cli.train import Asked, asked_for, read_arguments
+from itc.envs.registry import require_packages
 from itc.evaluate.grid import Point, name_of
 from itc.evaluate.side_by_side import Finished, Job, run_side_by_side, stopped_by_sigterm
 from itc.markdown import markdown
@@ -48,6 +49,7 @@ def plan(preset: str, wanted: list[Point], folder: Path) -> list[Planned]:
         options = [word for name, value in point.items() for word in option(name, value)]
         words = [preset, "--run", str(folder / name_of(point)), *options]
         planned.append(Planned(point, words, asked_for(read_arguments(words))))
+    require_packages(one.asked.config.env for one in planned)
     for one in planned:
         check_same(one.asked)
     return planned

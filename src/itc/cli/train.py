@@ -15,7 +15,7 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast
 import tyro
 
 from itc.cli.running import reading, sentences
-from itc.cli.watch import Quiet, loggers, screen
+from itc.cli.watch import Quiet, check_loggers, loggers, screen
 from itc.compilation import keep_compiled
 from itc.envs.base import Environment
 from itc.envs.registry import ENVIRONMENTS, allow, make
@@ -81,6 +81,7 @@ def read_arguments(words: list[str]) -> TrainArguments:
     if not chosen.preset and chosen.resume is None:
         raise ValueError("name a preset (`itc presets` lists them) or a run to --resume")
     allow(chosen.config.env)
+    check_loggers(chosen.log)
     if chosen.resume is not None:
         own = chosen.config.env not in ENVIRONMENTS  # only such a name has to be given again
         given = replace(chosen.config, env=config.env) if own else chosen.config

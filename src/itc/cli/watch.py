@@ -163,7 +163,6 @@ class Tracker(Quiet):
     """Logs to Weights & Biases or trackio, which have the same interface."""
 
     def __init__(self, run: RunFolder, service: str):
-        require(service, extra=service, purpose=f"--log {service}")
         self.service_run = import_module(service).init(project="itc", name=run.path.name)
 
     def on_iteration(self, line: dict[str, Any]) -> None:
@@ -175,6 +174,11 @@ class Tracker(Quiet):
 
 def numbers(line: dict[str, Any]) -> dict[str, int | float]:
     return {name: value for name, value in flat(line).items() if isinstance(value, int | float)}
+
+
+def check_loggers(services: tuple[str, ...]) -> None:
+    """Stop if a service that is to be told is not installed."""
+    for service in services:
 
 
 def loggers(run: RunFolder, begun: int, services: tuple[str, ...]) -> list[Any]:

@@ -1,7 +1,7 @@
 """All environments, by name."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from importlib import import_module
 
@@ -69,6 +69,13 @@ def allow(*names: str) -> None:
     for name in names:
         _check_name(name)
     _allowed.update(names)
+
+
+def require_packages(names: Iterable[str]) -> None:
+    """Stop if what one of these environments needs is not installed; the user's own import what they need."""
+    for name in dict.fromkeys(names):
+        if name in ENVIRONMENTS:
+            make(name)
 
 
 def _check_name(name: str) -> None:

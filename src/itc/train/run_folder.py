@@ -26,7 +26,7 @@ EVALUATED = dict.fromkeys(
     ("return", "random_return", "length", "episodes", "iterations", "interactions", "return_percent", "score"), float
 ) | {"return_interval": list, "success_rates": dict}
 EARLIER = "earlier"  # subfolder with the files of earlier runs, after --from-scratch
-PACKAGES = ("itc", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "numpy", "craftax", "gymnax", "ale-py")
+PACKAGES = ("jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "numpy", "craftax", "gymnax", "ale-py")
 
 
 class RunError(TrainError):
@@ -219,7 +219,8 @@ def versions() -> dict[str, str]:
     import jax
 
     device = jax.devices()[0]
-    found = {"python": platform.python_version(), "device": f"{device.platform} {device.device_kind}".strip()}
+    name = f"{device.platform} {device.device_kind}".strip()
+    found = {"python": platform.python_version(), "device": name, "itc": itc.__version__}
     for package in PACKAGES:
         try:
             found[package] = metadata.version(package)
