@@ -1,9 +1,10 @@
 """The two public functions: `decode` for a world model's logits, `match` for gains of one's own."""
 
 import operator
+from numbers import Integral
 
 from itc.decoding import checks
-from itc.decoding.arrays import library_of
+from itc.decoding.arrays import Library, library_of
 from itc.decoding.config import DecodeConfig
 from itc.decoding.edges import Edges, grid_edges
 from itc.types import AnyArray, Decoded, Matching
@@ -13,9 +14,9 @@ def decode(
     logits: AnyArray,
     previous: AnyArray,
     *,
+    config: DecodeConfig | str,
     grid: tuple[int, int],
-    config: DecodeConfig = DecodeConfig(),
-    key: AnyArray | None = None,
+    key: AnyArray | int | None = None,
     gumbel: AnyArray | None = None,
     codes: AnyArray | None = None,
     copyable: AnyArray | None = None,
@@ -31,9 +32,12 @@ def decode(
         logits: (…, n, k) scores of k codes for each of the n = h·w cells, row by row. A code at −inf is never
             generated; a copy of it is still possible where the model prefers nothing else by more than c_w.
         previous: (…, n) tokens of the previous frame, of any integer dtype; the answer's tokens have the same.
+        config: what copying and generating cost and how the best frame is found: the name of one of `PRESETS`, such as
+            "conserving", or a `DecodeConfig`. There is no default, because the natural one, the paper's, never moves
+            a token.
         grid: (h, w), rows and columns.
-        config: what copying and generating cost and how the best frame is found; see `PRESETS`.
-        key: where noise is drawn from: a JAX key, a `torch.Generator` or a `numpy.random.Generator`.
+        key: where noise is drawn from: a JAX key, a `torch.Generator`, a `numpy.random.Generator`, or an integer seed,
+            which draws the same noise in every call. None is the library's global generator; JAX has none.
         gumbel: standard Gumbel noise of the shape of `logits`, finite, instead of a key.
         codes: number of codes in use; logits from there on count as −inf.
         copyable: (n,) or (h, w) booleans; elsewhere tokens are always generated.
@@ -60,10 +64,10 @@ def decode(
     if library.visible(logits) and (codes is None or isinstance(codes, int) or library.visible(codes)):
         checks.check_logits(*library.extremes(library.tops(logits, codes)))
 
-    if key is not None and not library.is_key(key):
-        raise ValueError(f"key must be {library.key_is}, got {type(key).__name__} {key!r}")
     gumbel = None if gumbel is None else library.array("gumbel", gumbel, logits)
-    checks.check_noise(config, logits, key, gumbel, library.key_is)
+    checks.check_noise(config, logits, key, gumbel)
+    draws = config.needs_noise and gumbel is None
+    key = _checked_key(library, key, draws, logits)
     if gumbel is not None:
         seen = library.extremes(gumbel) if library.kind(gumbel) == "f" and library.visible(gumbel) else None
         checks.check_gumbel(gumbel, library.kind(gumbel), seen)
@@ -81,7 +85,7 @@ def decode(
         previous.reshape(-1, n),
         grid_edges(grid, config.reach),
         config,
-        key if config.needs_noise else None,
+        key if draws else None,
         None if gumbel is None or not config.needs_noise else gumbel.reshape(-1, n, k),
         codes,
         copyable,
@@ -115,6 +119,18 @@ def match(gains: AnyArray, edges: Edges, *, solver: str = "exact") -> Matching:
     *lead, n, m = gains.shape
     found = library.backend.match_frames(gains.reshape(-1, n, m), edges, solver)
     return Matching(found.source.reshape(*lead, n), found.value.reshape(tuple(lead)), found.gap.reshape(tuple(lead)))
+
+
+def _checked_key(library: Library, key: AnyArray | int | None, draws: bool, logits: AnyArray) -> AnyArray | None:
+    """A key of the library's kind, from a seed or its global generator if need be."""
+    if key is None:
+        return library.global_key() if draws else None
+    if isinstance(key, Integral) and not isinstance(key, bool):
+        checks.check_seed(int(key))
+        return library.seeded(int(key), logits)
+    if not library.is_key(key):
+        raise ValueError(f"key must be {library.key_is} or an integer seed, got {type(key).__name__} {key!r}")
+    return key
 
 
 def _checked_codes(codes: AnyArray | None, k: int) -> AnyArray | None:

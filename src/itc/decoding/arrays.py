@@ -41,6 +41,14 @@ class NumpyArrays:
     def is_key(self, key: object) -> bool:
         return isinstance(key, np.random.Generator)
 
+    def seeded(self, seed: int, like: np.ndarray) -> np.random.Generator:
+        """The key that a seed stands for."""
+        return np.random.default_rng(seed)
+
+    def global_key(self) -> np.random.Generator:
+        """The key where none is given; it follows `numpy.random.seed`."""
+        return np.random.default_rng(np.random.randint(2**32, size=4, dtype=np.uint32))
+
     def visible(self, *arrays: AnyArray) -> bool:
         """Whether the values can be looked at now."""
         return all(array.size for array in arrays)
@@ -97,6 +105,16 @@ class JaxArrays:
         if jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):
             return key.shape == ()
         return key.dtype == np.uint32 and key.shape == jax.eval_shape(jax.random.PRNGKey, 0).shape
+
+    def seeded(self, seed: int, like: Any) -> Any:
+        import jax
+
+        return jax.random.key(seed)
+
+    def global_key(self) -> Any:
+        raise ValueError(
+            "key is missing: JAX has no global generator, so pass jax.random.key(seed), an integer seed, or gumbel"
+        )
 
     def visible(self, *arrays: Any) -> bool:
         import jax.core
@@ -164,6 +182,15 @@ class TorchArrays:
 
         return isinstance(key, torch.Generator)
 
+    def seeded(self, seed: int, like: Any) -> Any:
+        import torch
+
+        return torch.Generator(like.device).manual_seed(seed)
+
+    def global_key(self) -> None:
+        """PyTorch takes None for its generator of the device, which follows `torch.manual_seed`."""
+        return
+
     def visible(self, *arrays: Any) -> bool:
         # Looking at values on an accelerator would make every call wait for it.
         return all(array.numel() and array.device.type == "cpu" for array in arrays)
@@ -185,10 +212,11 @@ def on_host(name: str, value: AnyArray) -> np.ndarray:
     return np.asarray(value, value.dtype.newbyteorder("="), order="C")
 
 
-LIBRARIES = (JaxArrays(), TorchArrays(), NumpyArrays())
+Library = JaxArrays | TorchArrays | NumpyArrays
+LIBRARIES: tuple[Library, ...] = (JaxArrays(), TorchArrays(), NumpyArrays())
 
 
-def library_of(name: str, array: object) -> JaxArrays | TorchArrays | NumpyArrays:
+def library_of(name: str, array: object) -> Library:
     for library in LIBRARIES:
         if library.owns(array):
             return library

@@ -2,14 +2,17 @@
 
 import math
 import operator
+from difflib import get_close_matches
 
 import numpy as np
 
-from itc.decoding.config import DecodeConfig
+from itc.decoding.config import PRESETS, DecodeConfig
 from itc.types import AnyArray
 
 # Gumbel noise is rarely beyond 20. Sums of squares of larger numbers would not fit float32.
 LARGEST_NOISE = 1e9
+# What a seed of every library may be.
+LARGEST_SEED = 2**32 - 1
 # A sum of larger gains would not fit float32.
 LARGEST_GAIN = 1e30
 
@@ -26,11 +29,16 @@ def check_grid(grid: object, n: int) -> tuple[int, int]:
 
 
 def check_config(config: object) -> DecodeConfig:
-    if not isinstance(config, DecodeConfig):
-        raise ValueError(
-            f"config must be a DecodeConfig, such as PRESETS['conserving'], got {type(config).__name__} {config!r}"
-        )
-    return config
+    """The settings, or those of the preset that is named."""
+    if isinstance(config, DecodeConfig):
+        return config
+    if not isinstance(config, str):
+        raise ValueError(f"config must be a preset's name or a DecodeConfig, got {type(config).__name__} {config!r}")
+    if config not in PRESETS:
+        alike = get_close_matches(config, PRESETS, n=1)
+        meant = f"did you mean {alike[0]!r}?" if alike else f"there are {', '.join(PRESETS)}"
+        raise ValueError(f"config names no preset: {config!r}; {meant}")
+    return PRESETS[config]
 
 
 def check_frames(logits: AnyArray, previous: AnyArray, kinds: tuple[str, str]) -> None:
@@ -57,17 +65,21 @@ def check_holds(previous: AnyArray, largest: int, codes: int) -> None:
         )
 
 
-def check_noise(config: DecodeConfig, logits: AnyArray, key: object, gumbel: AnyArray | None, key_is: str) -> None:
-    """Random numbers come from exactly one place, if any are needed."""
-    if gumbel is not None:
-        if config.noise in ("edge", "token"):
-            raise ValueError(f'gumbel is noise per cell and code; with noise="{config.noise}" pass key instead')
-        if key is not None:
-            raise ValueError("gumbel takes the place of key: pass one of them, not both")
-        if tuple(gumbel.shape) != tuple(logits.shape):
-            raise ValueError(f"gumbel must have the shape of logits, {tuple(logits.shape)}, got {tuple(gumbel.shape)}")
-    elif key is None and config.needs_noise:
-        raise ValueError(f"key is missing: this config draws random numbers, so pass {key_is} as key, or gumbel")
+def check_noise(config: DecodeConfig, logits: AnyArray, key: object, gumbel: AnyArray | None) -> None:
+    """Random numbers come from one place, if any are needed."""
+    if gumbel is None:
+        return
+    if config.noise in ("edge", "token"):
+        raise ValueError(f'gumbel is noise per cell and code; with noise="{config.noise}" pass key instead')
+    if key is not None:
+        raise ValueError("gumbel takes the place of key: pass one of them, not both")
+    if tuple(gumbel.shape) != tuple(logits.shape):
+        raise ValueError(f"gumbel must have the shape of logits, {tuple(logits.shape)}, got {tuple(gumbel.shape)}")
+
+
+def check_seed(seed: int) -> None:
+    if not 0 <= seed <= LARGEST_SEED:
+        raise ValueError(f"key as an integer seed must be in 0..2³² − 1, got {seed}")
 
 
 def check_gumbel(gumbel: AnyArray, kind: str, extremes: tuple[float, float] | None) -> None:
