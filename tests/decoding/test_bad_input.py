@@ -142,7 +142,7 @@ def test_a_dtype_too_small_for_the_codes(library):
 
 
 def test_there_is_no_default_config():
-    with pytest.raises(TypeError, match="missing .* 'config'"):
+    with pytest.raises(TypeError, match=r"missing .* 'config'"):
         itc.decode(np.zeros((2, N, K)), np.zeros((2, N), int), grid=(4, 3), key=0)
 
 

@@ -47,7 +47,7 @@ class NumpyArrays:
 
     def global_key(self) -> np.random.Generator:
         """The key where none is given; it follows `numpy.random.seed`."""
-        return np.random.default_rng(np.random.randint(2**32, size=4, dtype=np.uint32))
+        return np.random.default_rng(np.random.randint(2**32, size=4, dtype=np.uint32))  # noqa: NPY002
 
     def visible(self, *arrays: AnyArray) -> bool:
         """Whether the values can be looked at now."""
