@@ -36,7 +36,7 @@ def logits_with(value: float, where=np.s_[1, 3, 2]) -> np.ndarray:
 BAD = {
     "logits of one dimension": (
         {"logits": np.zeros(N, np.float32)},
-        r"logits must have shape \(…, n, k\), got \(12,\)",
+        r"logits must have shape \(…, n, k\) or \(…, h, w, k\), got \(12,\)",
     ),
     "integer logits": ({"logits": np.zeros((2, N, K), np.int32)}, "logits must be floating point, got dtype .*int32"),
     "no codes": ({"logits": np.zeros((2, N, 0), np.float32)}, "logits must have at least one token and one code"),
@@ -67,6 +67,10 @@ BAD = {
     "negative tokens": ({"previous": np.full((2, N), -1, np.int32)}, r"previous must hold tokens in 0\.\.4, got -1"),
     "a grid of another size": ({"grid": (3, 3)}, "grid 3×3 has 9 cells, but logits have 12 tokens"),
     "a negative grid": ({"grid": (-4, -3)}, "grid -4×-3"),
+    "no grid": (
+        {"grid": None},
+        r"grid is missing: logits of shape \(2, 12, 5\) do not say .*pass grid=\(rows, columns\)",
+    ),
     "a grid that is none": ({"grid": 12}, r"grid must be \(rows, columns\), got 12"),
     "a grid of fractions": ({"grid": (4.9, 3.2)}, r"grid must be \(rows, columns\), got \(4.9, 3.2\)"),
     "a grid of three": ({"grid": (2, 2, 3)}, r"grid must be \(rows, columns\), got \(2, 2, 3\)"),
@@ -103,7 +107,10 @@ BAD = {
         {"logits": logits_with(-np.inf, np.s_[..., :2]), "codes": 2},
         "without a possible code",
     ),
-    "copyable of another shape": ({"copyable": np.ones((3, 4), bool)}, r"copyable must have shape \(12,\) or \(4, 3\)"),
+    "copyable of another shape": (
+        {"copyable": np.ones((3, 4), bool)},
+        r"copyable must have shape \(12,\), \(4, 3\), \(2, 12\) or \(2, 4, 3\), got \(3, 4\)",
+    ),
     "copyable as integers": ({"copyable": np.ones(N, np.int32)}, "copyable must be boolean, got dtype .*int32"),
     "done of another shape": (
         {"done": np.zeros(3, bool)},

@@ -15,7 +15,7 @@ def decode(
     previous: AnyArray,
     *,
     config: DecodeConfig | str,
-    grid: tuple[int, int],
+    grid: tuple[int, int] | None = None,
     key: AnyArray | int | None = None,
     gumbel: AnyArray | None = None,
     codes: AnyArray | None = None,
@@ -29,22 +29,31 @@ def decode(
     where sizes vary, pad them to a few.
 
     Args:
-        logits: (…, n, k) scores of k codes for each of the n = h·w cells, row by row. A code at −inf is never
+        logits: (…, n, k) or (…, h, w, k) scores of k codes for each of the n = h·w cells. A code at −inf is never
             generated; a copy of it is still possible where the model prefers nothing else by more than c_w.
-        previous: (…, n) tokens of the previous frame, of any integer dtype; the answer's tokens have the same.
+        previous: (…, n) or (…, h, w), as logits are: tokens of the previous frame, of any integer dtype. The answer's
+            tokens and sources have the same shape, its tokens the same dtype.
         config: what copying and generating cost and how the best frame is found: the name of one of `PRESETS`, such as
             "conserving", or a `DecodeConfig`. There is no default, because the natural one, the paper's, never moves
             a token.
-        grid: (h, w), rows and columns.
+        grid: (h, w), rows and columns. Cells are in row-major order: cell i is in row i // w and column i % w. Not
+            needed for logits (b, h, w, k) or with more leading dimensions.
         key: where noise is drawn from: a JAX key, a `torch.Generator`, a `numpy.random.Generator`, or an integer seed,
             which draws the same noise in every call. None is the library's global generator; JAX has none.
         gumbel: standard Gumbel noise of the shape of `logits`, finite, instead of a key.
         codes: number of codes in use; logits from there on count as −inf.
-        copyable: (n,) or (h, w) booleans; elsewhere tokens are always generated.
-        done: (…) booleans; nothing is copied into a frame that starts a new episode.
+        copyable: booleans, (n,) or (h, w) for all frames or (…, n) or (…, h, w) for each; elsewhere tokens are always
+            generated.
+        done: (…) booleans: whether the episode ended at the step that leads from `previous` to this frame, so that
+            this frame is the first of a new episode, into which nothing is copied. In a rollout loop:
+
+                logits, reward, done = model(tokens, action)  # done: this step ended the episode
+                tokens = itc.decode(logits, tokens, grid=(9, 9), config="conserving", key=key, done=done).tokens
+                # tokens: the next frame, or where done the first of another episode
 
     Returns:
-        `Decoded`: the tokens, the source of each, the objective reached and a bound on what was missed.
+        `Decoded`: the tokens, the source of each (a cell's index in row-major order, −1 where generated), the objective
+        reached and a bound on what was missed.
 
     Raises:
         ValueError: an argument does not fit; the message names it.
@@ -54,9 +63,8 @@ def decode(
     logits = library.array("logits", logits)
     previous = library.array("previous", previous, logits)
     checks.check_frames(logits, previous, (library.kind(logits), library.kind(previous)))
-    *lead, n, k = logits.shape
-    lead = tuple(lead)
-    grid = checks.check_grid(grid, n)
+    lead, grid = checks.check_grid(grid, tuple(logits.shape))
+    n, k = grid[0] * grid[1], logits.shape[-1]
     codes = _checked_codes(codes, k)
     checks.check_holds(previous, library.largest(previous), codes if isinstance(codes, int) else k)
     if library.visible(previous):
@@ -73,8 +81,8 @@ def decode(
         checks.check_gumbel(gumbel, library.kind(gumbel), seen)
     if copyable is not None:
         copyable = library.array("copyable", copyable, logits)
-        checks.check_copyable(copyable, grid, library.kind(copyable) == "b")
-        copyable = copyable.reshape(n)
+        checks.check_copyable(copyable, lead, grid, library.kind(copyable) == "b")
+        copyable = copyable.reshape(-1, n)
     if done is not None:
         done = library.array("done", done, logits)
         checks.check_done(done, lead, library.kind(done) == "b")
@@ -92,8 +100,8 @@ def decode(
         done,
     )
     return Decoded(
-        tokens=decoded.tokens.reshape(*lead, n),
-        source=decoded.source.reshape(*lead, n),
+        tokens=decoded.tokens.reshape(previous.shape),
+        source=decoded.source.reshape(previous.shape),
         value=decoded.value.reshape(lead),
         gap=decoded.gap.reshape(lead),
     )
