@@ -59,6 +59,18 @@ def decode(
         ValueError: an argument does not fit; the message names it.
     """
     library = library_of("logits", logits)
+    if library.operator is not None:
+        return library.operator.decode(
+            logits,
+            previous,
+            config=config,
+            grid=grid,
+            key=key,
+            gumbel=gumbel,
+            codes=codes,
+            copyable=copyable,
+            done=done,
+        )
     config = checks.check_config(config)
     logits = library.array("logits", logits)
     previous = library.array("previous", previous, logits)
@@ -116,6 +128,8 @@ def match(gains: AnyArray, edges: Edges, *, solver: str = "exact") -> Matching:
         solver: "exact", or "auction" to stay inside the compiled program on any device.
     """
     library = library_of("gains", gains)
+    if library.operator is not None:
+        return library.operator.match(gains, edges, solver=solver)
     gains = library.array("gains", gains)
     if not isinstance(edges, Edges):
         raise ValueError(f"edges must be Edges, such as grid_edges((9, 9), 4), got {type(edges).__name__}")

@@ -24,6 +24,11 @@ class NumpyArrays:
 
         return reference
 
+    @property
+    def operator(self) -> None:
+        """What stands for `decode` and `match` where a compiler traces the call and cannot trace them."""
+        return
+
     def owns(self, array: object) -> bool:
         return isinstance(array, (np.ndarray, np.generic, list, tuple))
 
@@ -70,6 +75,10 @@ class JaxArrays:
         from itc.decoding import jax_backend
 
         return jax_backend
+
+    @property
+    def operator(self) -> None:
+        return
 
     def owns(self, array: object) -> bool:
         return "jax" in sys.modules and isinstance(array, sys.modules["jax"].Array)
@@ -147,6 +156,16 @@ class TorchArrays:
 
         return torch_backend
 
+    @property
+    def operator(self) -> ModuleType | None:
+        import torch
+
+        if not torch.compiler.is_compiling():
+            return None
+        from itc.decoding import torch_operator
+
+        return torch_operator
+
     def owns(self, array: object) -> bool:
         return "torch" in sys.modules and isinstance(array, sys.modules["torch"].Tensor)
 
@@ -156,6 +175,11 @@ class TorchArrays:
         if isinstance(value, torch.Tensor):
             if like is not None and value.device != like.device:
                 raise ValueError(f"{name} is on {value.device}, but logits are on {like.device}")
+            if torch._C._functorch.is_batchedtensor(value):
+                raise ValueError(
+                    f"{name} is inside torch.vmap, which is not supported and not needed: "
+                    "any leading shape is decoded in one call"
+                )
             return value.detach()
         value = on_host(name, value)
         try:
