@@ -48,8 +48,14 @@ def decode(
         )
     gumbel, copyable, done = (None if array is None else _tensor(array, logits) for array in (gumbel, copyable, done))
     logits, previous = logits.detach(), _tensor(previous, logits)
+    # A global generator's part is drawn outside: compilers take two calls of an operator with equal arguments for one.
+    seed = None
+    if key is not None:
+        seed = torch.full((), int(key))
+    elif gumbel is None:
+        seed = torch.randint(checks.LARGEST_SEED, ())
     sides = None if grid is None else list(grid)
-    return Decoded(*_decode(logits, previous, _place_of(config), sides, key, gumbel, codes, copyable, done))
+    return Decoded(*_decode(logits, previous, _place_of(config), sides, seed, gumbel, codes, copyable, done))
 
 
 def match(gains: Tensor, edges: Edges, *, solver: str) -> Matching:
@@ -68,23 +74,29 @@ def _place_of(value: Any) -> int:
     return _OBJECTS.index(value)
 
 
-# The tag keeps compilers from taking two calls with the same arguments for one: noise may come from a global generator.
-@torch.library.custom_op("itc::decode", mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,))
+@torch.library.custom_op("itc::decode", mutates_args=())
 def _decode(
     logits: Tensor,
     previous: Tensor,
     config: int,
     grid: Sequence[int] | None,
-    seed: int | None,
+    seed: Tensor | None,
     gumbel: Tensor | None,
     codes: int | None,
     copyable: Tensor | None,
     done: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     decoded = api.decode(
-        logits, previous, config=_OBJECTS[config], grid=grid, key=seed,  # ty: ignore[invalid-argument-type]
-        gumbel=gumbel, codes=codes, copyable=copyable, done=done,
-    )  # fmt: skip
+        logits,
+        previous,
+        config=_OBJECTS[config],
+        grid=grid,  # ty: ignore[invalid-argument-type]
+        key=None if seed is None else int(seed),
+        gumbel=gumbel,
+        codes=codes,
+        copyable=copyable,
+        done=done,
+    )
     return tuple(decoded)
 
 
