@@ -60,17 +60,7 @@ def decode(
     """
     library = library_of("logits", logits)
     if library.operator is not None:
-        return library.operator.decode(
-            logits,
-            previous,
-            config=config,
-            grid=grid,
-            key=key,
-            gumbel=gumbel,
-            codes=codes,
-            copyable=copyable,
-            done=done,
-        )
+        return library.operator.decode(logits, previous, config, grid, key, gumbel, codes, copyable, done)
     config = checks.check_config(config)
     logits = library.array("logits", logits)
     previous = library.array("previous", previous, logits)
@@ -84,13 +74,7 @@ def decode(
     if library.visible(logits) and (codes is None or isinstance(codes, int) or library.visible(codes)):
         checks.check_logits(*library.extremes(library.tops(logits, codes)))
 
-    gumbel = None if gumbel is None else library.array("gumbel", gumbel, logits)
-    checks.check_noise(config, logits, key, gumbel)
-    draws = config.needs_noise and gumbel is None
-    key = _checked_key(library, key, draws, logits)
-    if gumbel is not None:
-        seen = library.extremes(gumbel) if library.kind(gumbel) == "f" and library.visible(gumbel) else None
-        checks.check_gumbel(gumbel, library.kind(gumbel), seen)
+    key, gumbel = _checked_noise(library, config, logits, key, gumbel)
     if copyable is not None:
         copyable = library.array("copyable", copyable, logits)
         checks.check_copyable(copyable, lead, grid, library.kind(copyable) == "b")
@@ -105,8 +89,8 @@ def decode(
         previous.reshape(-1, n),
         grid_edges(grid, config.reach),
         config,
-        key if draws else None,
-        None if gumbel is None or not config.needs_noise else gumbel.reshape(-1, n, k),
+        key,
+        None if gumbel is None else gumbel.reshape(-1, n, k),
         codes,
         copyable,
         done,
@@ -143,16 +127,23 @@ def match(gains: AnyArray, edges: Edges, *, solver: str = "exact") -> Matching:
     return Matching(found.source.reshape(*lead, n), found.value.reshape(tuple(lead)), found.gap.reshape(tuple(lead)))
 
 
-def _checked_key(library: Library, key: AnyArray | int | None, draws: bool, logits: AnyArray) -> AnyArray | None:
-    """A key of the library's kind, from a seed or its global generator if need be."""
-    if key is None:
-        return library.global_key() if draws else None
-    if isinstance(key, Integral) and not isinstance(key, bool):
+def _checked_noise(
+    library: Library, config: DecodeConfig, logits: AnyArray, key: AnyArray | int | None, gumbel: AnyArray | None
+) -> tuple[AnyArray | None, AnyArray | None]:
+    """Where random numbers come from: a key of the library's kind, or Gumbel noise, or neither if none are needed."""
+    gumbel = None if gumbel is None else library.array("gumbel", gumbel, logits)
+    checks.check_noise(config, logits, key, gumbel)
+    if gumbel is not None:
+        seen = library.extremes(gumbel) if library.kind(gumbel) == "f" and library.visible(gumbel) else None
+        checks.check_gumbel(gumbel, library.kind(gumbel), seen)
+    elif isinstance(key, Integral) and not isinstance(key, bool):
         checks.check_seed(int(key))
-        return library.seeded(int(key), logits)
-    if not library.is_key(key):
+        key = library.seeded(int(key), logits)
+    elif key is not None and not library.is_key(key):
         raise ValueError(f"key must be {library.key_is} or an integer seed, got {type(key).__name__} {key!r}")
-    return key
+    elif key is None and config.needs_noise:
+        key = library.global_key()
+    return (key, gumbel) if config.needs_noise else (None, None)
 
 
 def _checked_codes(codes: AnyArray | None, k: int) -> AnyArray | None:

@@ -25,7 +25,6 @@ _OBJECTS: list[Any] = []
 def decode(
     logits: Tensor,
     previous: AnyArray,
-    *,
     config: DecodeConfig | str,
     grid: tuple[int, int] | None,
     key: torch.Generator | int | None,
