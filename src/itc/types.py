@@ -18,8 +18,8 @@ AnyArray = Any
 class Decoded(NamedTuple):
     """The next frame, and where each of its tokens came from."""
 
-    tokens: AnyArray  # (…, n)
-    source: AnyArray  # (…, n) cell of the previous frame each token was copied from, −1 where generated
+    tokens: AnyArray  # (…, n), or (…, h, w) as the previous ones were
+    source: AnyArray  # of the same shape: cell of the previous frame each token was copied from, −1 where generated
     value: AnyArray  # (…)    objective reached: the sum of the gains of the copies, 0 without a solver
     gap: AnyArray  # (…)    certified bound on optimum − value
 

@@ -72,7 +72,7 @@ def test_the_door_of_the_command_line_needs_no_extra():
 def test_the_core_needs_no_extra(arrays, library):
     """Importing the package and decoding pulls in nothing optional but the arrays' own library."""
     code = (
-        f"{arrays}; import sys, itc; itc.decode(logits, previous, grid=(2, 2), key=key); "
+        f"{arrays}; import sys, itc; itc.decode(logits, previous, grid=(2, 2), config='paper', key=key); "
         "optional = {'torch', 'jax', 'tyro', 'rich', 'matplotlib'} & set(sys.modules); "
         f"sys.exit(' '.join(optional - {{'{library}'}}) or 0)"
     )

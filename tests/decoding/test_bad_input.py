@@ -36,7 +36,7 @@ def logits_with(value: float, where=np.s_[1, 3, 2]) -> np.ndarray:
 BAD = {
     "logits of one dimension": (
         {"logits": np.zeros(N, np.float32)},
-        r"logits must have shape \(…, n, k\), got \(12,\)",
+        r"logits must have shape \(…, n, k\) or \(…, h, w, k\), got \(12,\)",
     ),
     "integer logits": ({"logits": np.zeros((2, N, K), np.int32)}, "logits must be floating point, got dtype .*int32"),
     "no codes": ({"logits": np.zeros((2, N, 0), np.float32)}, "logits must have at least one token and one code"),
@@ -67,12 +67,20 @@ BAD = {
     "negative tokens": ({"previous": np.full((2, N), -1, np.int32)}, r"previous must hold tokens in 0\.\.4, got -1"),
     "a grid of another size": ({"grid": (3, 3)}, "grid 3×3 has 9 cells, but logits have 12 tokens"),
     "a negative grid": ({"grid": (-4, -3)}, "grid -4×-3"),
+    "no grid": (
+        {"grid": None},
+        r"grid is missing: logits of shape \(2, 12, 5\) do not say .*pass grid=\(rows, columns\)",
+    ),
     "a grid that is none": ({"grid": 12}, r"grid must be \(rows, columns\), got 12"),
     "a grid of fractions": ({"grid": (4.9, 3.2)}, r"grid must be \(rows, columns\), got \(4.9, 3.2\)"),
     "a grid of three": ({"grid": (2, 2, 3)}, r"grid must be \(rows, columns\), got \(2, 2, 3\)"),
-    "a config by name": ({"config": "paper"}, "config must be a DecodeConfig.*got str 'paper'"),
-    "no key": ({"key": None}, "key is missing"),
-    "a key of another kind": ({"key": 3}, "key must be .*got int 3"),
+    "a config of another kind": ({"config": 3}, "config must be a preset's name or a DecodeConfig, got int 3"),
+    "a preset misspelt": ({"config": "conservng"}, "config names no preset: 'conservng'; did you mean 'conserving'"),
+    "no preset's name": ({"config": "magic"}, "config names no preset: 'magic'; there are sample, argmax, paper"),
+    "a key of another kind": ({"key": 3.5}, "key must be .* or an integer seed, got float 3.5"),
+    "a truth as a key": ({"key": True}, "key must be .* or an integer seed, got bool True"),
+    "a negative seed": ({"key": -1}, "key as an integer seed must be in 0..2³² − 1, got -1"),
+    "a seed beyond 32 bits": ({"key": 2**32}, "key as an integer seed must be in 0..2³² − 1, got 4294967296"),
     "gumbel of another shape": (
         {"key": None, "gumbel": np.zeros((2, N, 4), np.float32)},
         r"gumbel must have the shape of logits, \(2, 12, 5\), got \(2, 12, 4\)",
@@ -99,7 +107,10 @@ BAD = {
         {"logits": logits_with(-np.inf, np.s_[..., :2]), "codes": 2},
         "without a possible code",
     ),
-    "copyable of another shape": ({"copyable": np.ones((3, 4), bool)}, r"copyable must have shape \(12,\) or \(4, 3\)"),
+    "copyable of another shape": (
+        {"copyable": np.ones((3, 4), bool)},
+        r"copyable must have shape \(12,\), \(4, 3\), \(2, 12\) or \(2, 4, 3\), got \(3, 4\)",
+    ),
     "copyable as integers": ({"copyable": np.ones(N, np.int32)}, "copyable must be boolean, got dtype .*int32"),
     "done of another shape": (
         {"done": np.zeros(3, bool)},
@@ -137,9 +148,21 @@ def test_a_dtype_too_small_for_the_codes(library):
         call(library, logits=np.zeros((2, N, 300), np.float32), previous=np.zeros((2, N), np.int8))
 
 
+def test_there_is_no_default_config():
+    with pytest.raises(TypeError, match=r"missing .* 'config'"):
+        itc.decode(np.zeros((2, N, K)), np.zeros((2, N), int), grid=(4, 3), key=0)
+
+
+def test_jax_needs_a_key():
+    with pytest.raises(
+        ValueError, match=r"key is missing: JAX has no global generator, so pass jax\.random\.key\(seed\)"
+    ):
+        call("jax", key=None)
+
+
 def test_shapes_are_checked_under_jit_too():
     with pytest.raises(ValueError, match="grid 3×3 has 9 cells"):
-        jax.jit(lambda x: itc.decode(x, jnp.zeros((N,), jnp.int32), grid=(3, 3), key=jax.random.key(0)))(
+        jax.jit(lambda x: itc.decode(x, jnp.zeros((N,), jnp.int32), grid=(3, 3), config="paper", key=0))(
             jnp.zeros((N, K))
         )
 

@@ -126,6 +126,49 @@ def test_any_leading_shape(library, lead):
     np.testing.assert_array_equal(np.asarray(answer.source).reshape(-1, 12), expected.source)
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("lead", [(), (2,), (2, 3)])
+def test_frames_as_rows_and_columns(library, lead):
+    """(…, h, w, k) with the grid, and without it where there is a batch; answers come back as rows and columns."""
+    problem = make_problem(SHAPES[3], "confident", seed=1, batch=6, masks=False)
+    count, grid = int(np.prod(lead)), problem.grid
+    rng = np.random.default_rng(0)
+    masks = {"copyable": rng.random((count, 12)) < 0.7, "done": rng.random(count) < 0.2}
+    arrays = {"logits": problem.logits[:count], "previous": problem.previous[:count], "gumbel": problem.gumbel[:count]}
+    flat = {name: LIBRARIES[library](array) for name, array in (arrays | masks).items()}
+    expected = itc.decode(**flat, grid=grid, config="conserving")
+    shapes = {"logits": (*grid, 7), "previous": grid, "gumbel": (*grid, 7), "copyable": grid, "done": ()}
+    shaped = {name: array.reshape((*lead, *shapes[name])) for name, array in flat.items()}
+    for keywords in ({"grid": grid}, {}) if lead else ({"grid": grid},):
+        answer = itc.decode(**shaped, config="conserving", **keywords)
+        assert tuple(answer.tokens.shape) == tuple(answer.source.shape) == (*lead, *grid)
+        assert tuple(answer.value.shape) == tuple(answer.gap.shape) == lead
+        np.testing.assert_array_equal(np.asarray(answer.source).reshape(count, 12), np.asarray(expected.source))
+        np.testing.assert_array_equal(np.asarray(answer.tokens).reshape(count, 12), np.asarray(expected.tokens))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("name", ["paper", "conserving", "sinkhorn-table"])
+def test_each_frame_may_have_its_own_copyable_cells(library, name):
+    """As if each were decoded alone with its own."""
+    problem = make_problem(SHAPES[3], "confident", seed=5, masks=False)
+    own = np.random.default_rng(1).random((3, 12)) < 0.6
+    together = replace(problem, copyable=own).decode(library, itc.PRESETS[name])
+    assert (together.source[~own] == -1).all()
+    for b in range(3):
+        alone = replace(problem, copyable=own[b]).decode(library, itc.PRESETS[name])
+        np.testing.assert_array_equal(together.source[b], alone.source[b])
+        np.testing.assert_array_equal(together.tokens[b], alone.tokens[b])
+
+
+def test_torch_cuts_a_large_batch_with_its_copyable_cells(monkeypatch):
+    problem = make_problem(SHAPES[3], "confident", seed=5, masks=False)
+    problem = replace(problem, copyable=np.random.default_rng(1).random((3, 12)) < 0.6)
+    expected = problem.decode("torch", itc.PRESETS["conserving"])
+    monkeypatch.setattr("itc.decoding.torch_backend.LOGITS_AT_ONCE", 2 * 12 * 7)
+    np.testing.assert_array_equal(problem.decode("torch", itc.PRESETS["conserving"]).source, expected.source)
+
+
 @pytest.mark.parametrize(("library", "name"), each_preset())
 def test_an_empty_batch_is_an_empty_answer(library, name):
     convert = LIBRARIES[library]

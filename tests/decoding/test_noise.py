@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from problems import LIBRARIES, SHAPES, make_problem
 from scipy.stats import chi2
 
 import itc
@@ -167,3 +168,30 @@ def test_temperature_scales_the_logits_before_noise(library, name):
     warm = decode_many(library, logits, previous, (1, 3), config, gumbel=True, draws=1000)
     doubled = decode_many(library, logits * 2, previous, (1, 3), itc.PRESETS[name], gumbel=True, draws=1000)
     assert (warm.tokens != doubled.tokens).sum() <= 1  # a tie that rounding decides
+
+
+KEYS = {"numpy": np.random.default_rng, "jax": jax.random.key, "torch": lambda s: torch.Generator().manual_seed(s)}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_preset_by_name_and_a_seed_for_a_key(library):
+    problem = make_problem(SHAPES[3], "random", seed=2, masks=False)
+    arrays = [LIBRARIES[library](array) for array in (problem.logits, problem.previous)]
+    named = itc.decode(*arrays, grid=problem.grid, config="sample", key=7)
+    spelt_out = itc.decode(*arrays, grid=problem.grid, config=itc.PRESETS["sample"], key=KEYS[library](7))
+    another = itc.decode(*arrays, grid=problem.grid, config="sample", key=np.uint32(2**32 - 1))
+    np.testing.assert_array_equal(np.asarray(named.tokens), np.asarray(spelt_out.tokens))
+    assert (np.asarray(named.tokens) != np.asarray(another.tokens)).any()
+
+
+@pytest.mark.parametrize(("library", "seed"), [("numpy", np.random.seed), ("torch", torch.manual_seed)])
+def test_without_a_key_the_global_generator_draws(library, seed):
+    problem = make_problem(SHAPES[3], "random", seed=2, masks=False)
+    arrays = [LIBRARIES[library](array) for array in (problem.logits, problem.previous)]
+    tokens = []
+    for restart in (True, False, True):
+        if restart:
+            seed(3)
+        tokens.append(np.asarray(itc.decode(*arrays, grid=problem.grid, config="sample").tokens))
+    np.testing.assert_array_equal(tokens[0], tokens[2])
+    assert (tokens[0] != tokens[1]).any()

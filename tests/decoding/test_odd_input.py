@@ -24,7 +24,7 @@ def test_nan_is_found_in_long_rows(library, codes):
     with pytest.raises(ValueError, match="logits contain NaN"):
         itc.decode(convert(spoilt), previous, grid=(1, 2), config=ARGMAX, codes=codes)
     with pytest.raises(ValueError, match="gumbel must not contain NaN"):
-        itc.decode(convert(good), previous, grid=(1, 2), gumbel=convert(spoilt), codes=codes)
+        itc.decode(convert(good), previous, grid=(1, 2), config="paper", gumbel=convert(spoilt), codes=codes)
     with pytest.raises(ValueError, match="gains must not contain NaN"):
         itc.match(convert(spoilt), itc.all_edges(2, 1024))
     spoilt[1, 0, 300] = -np.inf
@@ -38,7 +38,7 @@ def test_noise_that_is_not_gumbel_is_refused(library, value):
     convert = LIBRARIES[library]
     arrays = convert(np.zeros((1, 2, 3), np.float32)), convert(np.zeros((1, 2), np.int32))
     with pytest.raises(ValueError, match="gumbel must not contain NaN, infinities or anything beyond ±1e\\+09"):
-        itc.decode(*arrays, grid=(1, 2), gumbel=convert(np.full((1, 2, 3), value, np.float32)))
+        itc.decode(*arrays, grid=(1, 2), config="paper", gumbel=convert(np.full((1, 2, 3), value, np.float32)))
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -125,7 +125,7 @@ def test_noise_beyond_float32_is_refused_without_a_warning(library):
     convert = LIBRARIES[library]
     arrays = convert(np.zeros((1, 2, 3), np.float32)), convert(np.zeros((1, 2), np.int32))
     with pytest.raises(ValueError, match="gumbel must not contain NaN, infinities"):
-        itc.decode(*arrays, grid=(1, 2), gumbel=np.full((1, 2, 3), 1e300))
+        itc.decode(*arrays, grid=(1, 2), config="paper", gumbel=np.full((1, 2, 3), 1e300))
 
 
 @pytest.mark.skipif(np.finfo(np.longdouble).bits == 64, reason="no such dtype here")
@@ -134,4 +134,4 @@ def test_a_dtype_that_the_library_lacks_is_named(library):
     convert = LIBRARIES[library]
     arrays = convert(np.zeros((1, 2, 3), np.float32)), convert(np.zeros((1, 2), np.int32))
     with pytest.raises(ValueError, match=r"gumbel has dtype \w+, which \w+ does not know"):
-        itc.decode(*arrays, grid=(1, 2), gumbel=np.zeros((1, 2, 3), np.longdouble))
+        itc.decode(*arrays, grid=(1, 2), config="paper", gumbel=np.zeros((1, 2, 3), np.longdouble))

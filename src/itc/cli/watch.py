@@ -177,8 +177,9 @@ def numbers(line: dict[str, Any]) -> dict[str, int | float]:
 
 
 def check_loggers(services: tuple[str, ...]) -> None:
-    """Stop if a service that is to be told is not installed."""
+    """Stop if a service to log to is not installed."""
     for service in services:
+        require(service, extra=service, purpose=f"--log {service}")
 
 
 def loggers(run: RunFolder, begun: int, services: tuple[str, ...]) -> list[Any]:

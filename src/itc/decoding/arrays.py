@@ -24,6 +24,11 @@ class NumpyArrays:
 
         return reference
 
+    @property
+    def operator(self) -> None:
+        """What stands for `decode` and `match` where a compiler traces the call and cannot trace them."""
+        return
+
     def owns(self, array: object) -> bool:
         return isinstance(array, (np.ndarray, np.generic, list, tuple))
 
@@ -40,6 +45,14 @@ class NumpyArrays:
 
     def is_key(self, key: object) -> bool:
         return isinstance(key, np.random.Generator)
+
+    def seeded(self, seed: int, like: np.ndarray) -> np.random.Generator:
+        """The key that a seed stands for."""
+        return np.random.default_rng(seed)
+
+    def global_key(self) -> np.random.Generator:
+        """The key where none is given; it follows `numpy.random.seed`."""
+        return np.random.default_rng(np.random.randint(2**32, size=4, dtype=np.uint32))  # noqa: NPY002
 
     def visible(self, *arrays: AnyArray) -> bool:
         """Whether the values can be read now."""
@@ -62,6 +75,10 @@ class JaxArrays:
         from itc.decoding import jax_backend
 
         return jax_backend
+
+    @property
+    def operator(self) -> None:
+        return
 
     def owns(self, array: object) -> bool:
         return "jax" in sys.modules and isinstance(array, sys.modules["jax"].Array)
@@ -98,6 +115,16 @@ class JaxArrays:
             return key.shape == ()
         return key.dtype == np.uint32 and key.shape == jax.eval_shape(jax.random.PRNGKey, 0).shape
 
+    def seeded(self, seed: int, like: Any) -> Any:
+        import jax
+
+        return jax.random.key(seed)
+
+    def global_key(self) -> Any:
+        raise ValueError(
+            "key is missing: JAX has no global generator, so pass jax.random.key(seed), an integer seed, or gumbel"
+        )
+
     def visible(self, *arrays: Any) -> bool:
         import jax.core
 
@@ -129,6 +156,16 @@ class TorchArrays:
 
         return torch_backend
 
+    @property
+    def operator(self) -> ModuleType | None:
+        import torch
+
+        if not torch.compiler.is_compiling():
+            return None
+        from itc.decoding import torch_operator
+
+        return torch_operator
+
     def owns(self, array: object) -> bool:
         return "torch" in sys.modules and isinstance(array, sys.modules["torch"].Tensor)
 
@@ -138,6 +175,11 @@ class TorchArrays:
         if isinstance(value, torch.Tensor):
             if like is not None and value.device != like.device:
                 raise ValueError(f"{name} is on {value.device}, but logits are on {like.device}")
+            if torch._C._functorch.is_batchedtensor(value):
+                raise ValueError(
+                    f"{name} is inside torch.vmap, which is not supported and not needed: "
+                    "any leading shape is decoded in one call"
+                )
             return value.detach()
         value = on_host(name, value)
         try:
@@ -164,6 +206,15 @@ class TorchArrays:
 
         return isinstance(key, torch.Generator)
 
+    def seeded(self, seed: int, like: Any) -> Any:
+        import torch
+
+        return torch.Generator(like.device).manual_seed(seed)
+
+    def global_key(self) -> None:
+        """PyTorch takes None for its generator of the device, which follows `torch.manual_seed`."""
+        return
+
     def visible(self, *arrays: Any) -> bool:
         # Reading values on an accelerator would make every call wait for it.
         return all(array.numel() and array.device.type == "cpu" for array in arrays)
@@ -185,10 +236,11 @@ def on_host(name: str, value: AnyArray) -> np.ndarray:
     return np.asarray(value, value.dtype.newbyteorder("="), order="C")
 
 
-LIBRARIES = (JaxArrays(), TorchArrays(), NumpyArrays())
+Library = JaxArrays | TorchArrays | NumpyArrays
+LIBRARIES: tuple[Library, ...] = (JaxArrays(), TorchArrays(), NumpyArrays())
 
 
-def library_of(name: str, array: object) -> JaxArrays | TorchArrays | NumpyArrays:
+def library_of(name: str, array: object) -> Library:
     for library in LIBRARIES:
         if library.owns(array):
             return library

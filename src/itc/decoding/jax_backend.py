@@ -37,22 +37,22 @@ def decode(
     key: Key,
     gumbel: Float[Array, "b n k"] | None,
     codes: Int[Array, ""] | int | None,
-    copyable: Bool[Array, " n"] | None,
+    copyable: Bool[Array, "#b n"] | None,
     done: Bool[Array, " b"] | None,
 ) -> Decoded:
     """Decode every frame of a batch; frame i draws from the key folded with i, whatever the batch around it."""
-    b, n, _ = logits.shape
-    copyable = jnp.ones(n, bool) if copyable is None else copyable
+    b = len(logits)
+    copyable = jnp.broadcast_to(True if copyable is None else copyable, previous.shape)
     done = jnp.zeros(b, bool) if done is None else done
     gumbel = None if gumbel is None else lax.stop_gradient(gumbel).astype(jnp.float32)
     keys = None if key is None else jax.vmap(partial(random.fold_in, key))(jnp.arange(b, dtype=jnp.uint32))
 
-    def frame(logits, previous, key, gumbel, done):
+    def frame(logits, previous, key, gumbel, copyable, done):
         logits = mask(lax.stop_gradient(logits), config, codes)
         allowed = copyable[:, None] & ~done & jnp.asarray(edges.valid)
         return _decode_frame(logits, previous.astype(jnp.int32), edges, config, key, gumbel, allowed)
 
-    decoded = jax.vmap(frame)(logits, previous, keys, gumbel, done)
+    decoded = jax.vmap(frame)(logits, previous, keys, gumbel, copyable, done)
     return decoded._replace(tokens=decoded.tokens.astype(previous.dtype))
 
 

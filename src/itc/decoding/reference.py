@@ -54,13 +54,14 @@ def decode(
     key: np.random.Generator | None,
     gumbel: Float[np.ndarray, "b n k"] | None,
     codes: int | None,
-    copyable: Bool[np.ndarray, " n"] | None,
+    copyable: Bool[np.ndarray, "#b n"] | None,
     done: Bool[np.ndarray, " b"] | None,
 ) -> Decoded:
     """Decode every frame of a batch."""
+    copyable = np.broadcast_to(True if copyable is None else copyable, previous.shape)
     frames = []
     for b in range(len(logits)):
-        allowed = np.ones(logits.shape[1], bool) if copyable is None else copyable
+        allowed = copyable[b]
         if done is not None and done[b]:
             allowed = np.zeros_like(allowed)
         noise = key if gumbel is None else gumbel[b].astype(np.float64)

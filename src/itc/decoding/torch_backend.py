@@ -38,18 +38,19 @@ def decode(
     key: torch.Generator | None,
     gumbel: Float[Tensor, "b n k"] | None,
     codes: int | None,
-    copyable: Bool[Tensor, " n"] | None,
+    copyable: Bool[Tensor, "#b n"] | None,
     done: Bool[Tensor, " b"] | None,
 ) -> Decoded:
     """Decode every frame of a batch."""
     b, n, k = logits.shape
+    copyable = None if copyable is None else copyable.expand(b, n)
     at_once = max(1, LOGITS_AT_ONCE // (n * k)) if logits.device.type == "cpu" else b
     if b > at_once:
         parts = []
         for start in range(0, b, at_once):
             some = slice(start, start + at_once)
-            noise, ended = (None if x is None else x[some] for x in (gumbel, done))
-            parts.append(decode(logits[some], previous[some], edges, config, key, noise, codes, copyable, ended))
+            noise, cells, ended = (None if x is None else x[some] for x in (gumbel, copyable, done))
+            parts.append(decode(logits[some], previous[some], edges, config, key, noise, codes, cells, ended))
         return Decoded(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     held_by = previous.long()
@@ -62,7 +63,7 @@ def decode(
 
     allowed = torch_matching.on_device(edges, "valid", logits.device).expand(len(logits), -1, -1)
     if copyable is not None:
-        allowed = allowed & copyable[:, None]
+        allowed = allowed & copyable[..., None]
     if done is not None:
         allowed = allowed & ~done[:, None, None]
     found = scores(logits, held_by, edges, config, key, gumbel, allowed.any(dim=-1))
