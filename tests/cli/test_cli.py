@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import itc
 from commands import ITC, assert_refused, program, run
 from itc.cli.app import COMMANDS
 from itc.extras import TRAIN
@@ -100,3 +101,9 @@ def test_an_old_locale_a_closed_pipe_and_a_full_disk_are_no_tracebacks():
         assert "Traceback" not in stderr
         assert "Exception ignored" not in stderr
     closed.stderr.close()
+
+
+def test_the_version_is_printed_also_by_the_module():
+    asked = [sys.executable, "-m", "itc", "--version"]
+    finished = subprocess.run(asked, capture_output=True, text=True, timeout=60)
+    assert finished.stdout == run("--version").stdout == f"itc {itc.__version__}\n"

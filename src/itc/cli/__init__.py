@@ -3,6 +3,7 @@
 import os
 import sys
 
+from itc import __version__
 from itc.extras import TRAIN, MissingExtra, require
 
 
@@ -27,6 +28,8 @@ def main() -> None:
 
 
 def _run() -> None:
+    if sys.argv[1:] == ["--version"]:
+        return print(f"itc {__version__}")
     require(*TRAIN, extra="train", purpose="the command line")
     if sys.argv[1:2] == ["train"]:  # its options depend on the preset, so it parses them itself
         from itc.cli.train import train

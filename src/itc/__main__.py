@@ -1,0 +1,5 @@
+"""`python -m itc`: the same as `itc`."""
+
+from itc.cli import main
+
+main()
