@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from itc.envs.registry import make
-from itc.evaluate.records import read_measures
+from itc.evaluate.records import MEASURES, read_measures
 from itc.extras import MissingExtra
 from itc.train import checkpoint
 from itc.train.agents import agent_of
@@ -37,8 +37,8 @@ def check_run(path: Path) -> Iterator[Finding]:
     yield _metrics(run)
     if (path / EVALUATION).is_file():
         yield _tried(EVALUATION, run.read_evaluation)
-    for file in sorted((path / "measures").glob("*.json")):
-        yield _tried(f"measures/{file.name}", lambda file=file: read_measures(file))
+    for file in sorted((path / MEASURES).glob("*.json")):
+        yield _tried(f"{MEASURES}/{file.name}", lambda file=file: read_measures(file))
     for file in sorted(path.glob(f"*{UNFINISHED}")):
         yield Finding(file.name, "left by a write that was killed", repair=lambda file=file: _remove(file))
     yield from _checkpoints(run)

@@ -60,8 +60,6 @@ class POPConfig(Settings):
                 f"context_frames must be more than {CONTEXT}, the first frames, which are not predicted, "
                 f"got {self.context_frames}"
             )
-        if self.members < 1:
-            raise ValueError(f"members must be at least 1, got {self.members}")
 
     @property
     def head_size(self) -> int:
