@@ -10,7 +10,7 @@ from jax import random
 from scipy import stats
 
 from itc import replay as replay_module
-from itc.replay import Replay, ReplayConfig, add, can_sample, empty_replay, sample
+from itc.replay import Replay, ReplayConfig, add, empty_replay, sample
 
 NUM_ENVS, SLOTS = 3, 7
 CRAFTAX_STEP = {
@@ -68,15 +68,6 @@ def test_every_window_is_equally_likely():
     assert stats.chisquare(list(counts.values())).pvalue > 1e-3
 
 
-def test_can_sample_as_soon_as_one_window_is_stored():
-    replay = small_replay()
-    answers = []
-    for start in range(4):
-        answers.append(bool(can_sample(replay, 3)))
-        replay = add(replay, steps_from(start, 1))
-    assert answers == [False, False, False, True]
-
-
 def test_the_papers_craftax_replay_fits():
     """128,000 frames of 63×63×3 with all that belongs to them, in less than 1.6 GB."""
     replay = jax.eval_shape(lambda: empty_replay(CRAFTAX_STEP))
@@ -124,12 +115,11 @@ def test_works_inside_scan():
             "frame": jnp.zeros((NUM_ENVS, 2, 2, 2), jnp.uint8),
         }
         replay = add(replay, fresh)
-        return replay, (sample(replay, random.key(0), 5, 2)["time"], can_sample(replay, 3))
+        return replay, sample(replay, random.key(0), 5, 2)["time"]
 
-    _, (times, enough) = jax.jit(lambda replay: jax.lax.scan(step, replay, jnp.arange(4)))(small_replay())
+    _, times = jax.jit(lambda replay: jax.lax.scan(step, replay, jnp.arange(4)))(small_replay())
     assert times.shape == (4, 5, 2)
     assert (times <= jnp.arange(4)[:, None, None]).all()
-    assert enough.tolist() == [False, True, True, True]
 
 
 def test_steps_may_be_any_tree():

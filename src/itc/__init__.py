@@ -10,7 +10,7 @@ from itc.types import Decoded, Matching
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from itc.runs import Run
+    from itc.train.runs import Run
 
 __version__ = "0.1.0"
 
@@ -24,7 +24,7 @@ def load(run: "str | Path", env: str | None = None) -> "Run":
     from itc.extras import TRAIN, require
 
     require(*TRAIN, extra="train", purpose="itc.load")
-    from itc.runs import load
+    from itc.train.runs import load
 
     return load(run, env)
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax, random
 from jax.core import Tracer
-from jaxtyping import Bool, Int32, PyTree
+from jaxtyping import Int32, PyTree
 
 
 @dataclass(frozen=True)
@@ -73,15 +73,11 @@ def sample(replay: Replay, key: Array, batch: int, length: int) -> PyTree[Array]
     """Windows of consecutive steps of one environment, each equally likely, with replacement.
 
     Every leaf is (batch, length, …). A window may cross the end of the ring, but never the write head: its steps really
-    followed each other. Inside `jit`, where the number of stored steps cannot be checked, use `can_sample` first.
+    followed each other. Inside `jit` the number of
+    stored steps cannot be checked: fewer than `length` give windows with steps that were never written.
     """
     _check_window(replay, batch, length)
     return _sample(replay, key, batch, length)
-
-
-def can_sample(replay: Replay, length: int) -> Bool[Array, ""]:
-    """At least one window of this length is stored."""
-    return replay.stored >= length
 
 
 @partial(jax.jit, donate_argnames="replay")

@@ -9,7 +9,13 @@ from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 # Earlier names of settings, for whoever still has a run or a script that uses them.
-RENAMED = {"lanes": "num_envs", "blocks": "context_frames", "memory": "recurrent_size"}
+RENAMED = {
+    "lanes": "num_envs",
+    "blocks": "context_frames",
+    "memory": "recurrent_size",
+    "accumulate": "ppo.accumulate",
+    "surprising": "prioritised",
+}
 MOST = 2**31 - 1  # counts are 32-bit numbers in compiled programs
 
 

@@ -9,8 +9,8 @@ import pytest
 from itc.envs.atari import GAMES
 from itc.evaluate import human_normalised, statistics
 from itc.evaluate.human_normalised import DEFINITIONS, in_all_definitions, of_paper, of_runs, random_and_human, score
+from itc.evaluate.published import value
 from itc.evaluate.reproduce import RECIPES
-from itc.published import value
 
 ALL = "all games"
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from itc import published
+from itc.evaluate import published
+from itc.evaluate.published import all_rows, rows, value
 from itc.presets import PRESETS
-from itc.published import all_rows, rows, value
 
 ONE = "1M interactions"
 

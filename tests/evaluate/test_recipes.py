@@ -9,10 +9,10 @@ import pytest
 import tyro
 from test_side_by_side import assert_sigterm_takes_along
 
-from itc import published
 from itc.cli import app, sweep_training
 from itc.cli.train import read_arguments
 from itc.envs.atari import GAMES
+from itc.evaluate import published
 from itc.evaluate.reproduce import RECIPES
 from itc.evaluate.reproduce.commands import points_of, run_folders
 from itc.evaluate.reproduce.recipe import Step, reductions

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from jax import random
 
-from itc.layers import Normalise
+from itc.networks.layers import Normalise
 from itc.policies.conv_gru import ActorCritic, PolicyConfig
 from itc.policies.encoders import Encoder, EncoderConfig
 from itc.policies.layers import GRU, INITIAL_WEIGHTS

@@ -102,7 +102,7 @@ def test_actions_change_the_recurrent_state(network):
 
 def test_watching_skips_masked_frames(network):
     seen, mask = codes(3, 5), jnp.arange(5)[None] >= jnp.array([[0], [2], [5]])
-    watched, observe = eqx.filter_jit(network.watch)(some_state(3), seen, mask), eqx.filter_jit(network.observe)
+    watched, observe = eqx.filter_jit(network.burn_in)(some_state(3), seen, mask), eqx.filter_jit(network.observe)
     for sample, start in enumerate((0, 2, 5)):
         recurrent_state = LSTMState(*(half[sample : sample + 1] for half in some_state(3)))
         for t in range(start, 5):
@@ -112,7 +112,7 @@ def test_watching_skips_masked_frames(network):
 
 def test_nothing_is_learned_from_watching(network):
     def loss(network):
-        recurrent_state = network.watch(network.initial_state(2), codes(2, 3), jnp.ones((2, 3), bool))
+        recurrent_state = network.burn_in(network.initial_state(2), codes(2, 3), jnp.ones((2, 3), bool))
         return recurrent_state.hidden.sum() + recurrent_state.cell.sum()
 
     assert all(not leaf.any() for leaf in jax.tree.leaves(jax.jit(jax.grad(loss))(network)))

@@ -6,6 +6,7 @@ import pytest
 
 from itc.decoding.config import PRESETS as DECODERS
 from itc.envs.registry import make
+from itc.policies.losses import PPOConfig
 from itc.presets import PRESETS, find
 from itc.settings import from_json
 from itc.train.agents import agent_of
@@ -24,7 +25,7 @@ def test_every_preset_has_a_training_state(name):
     assert name.startswith(config.env)
     if not config.env.startswith("craftax"):  # takes long to trace; another test covers it
         shape = agent_of(config).shape_of_state(make(config.env), config)
-        num_envs, slots = shape.memory.steps["frame"].shape[:2]
+        num_envs, slots = shape.buffer.steps["frame"].shape[:2]
         assert num_envs * slots <= config.collect.replay_frames < num_envs * (slots + 1)
 
 
@@ -93,7 +94,7 @@ def test_a_config_survives_json():
     ({"imagine": ImagineConfig(steps=21)}, "imagine.steps 21 exceed world_model.context_frames 20"),
     ({"interactions": 100}, "fewer than one iteration has"),
     ({"collect": CollectConfig(num_envs=20)}, "ppo.minibatches 8 must divide collect.num_envs 20"),
-    ({"accumulate": 4}, "accumulate 4 must divide environments of a minibatch 6"),
+    ({"ppo": PPOConfig(accumulate=4)}, "ppo.accumulate 4 must divide environments of a minibatch 6"),
     ({"collect": CollectConfig(steps=10)}, "windows of 21 steps"),
     ({"world_model": WorldModelConfig(codes=100)}, "must be equal"),
     ({"distance_cost": -1.0}, "distance_cost"),

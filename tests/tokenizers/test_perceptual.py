@@ -12,7 +12,7 @@ import torch
 from jax import random
 
 from itc.extras import MissingExtra
-from itc.layers import Conv3x3
+from itc.networks.layers import Conv3x3
 from itc.tokenizers.perceptual import Perceptual, halve, load_perceptual
 
 # VGG16, layer by layer: output channels of a convolution (each followed by a ReLU), or a pooling.

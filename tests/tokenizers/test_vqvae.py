@@ -13,7 +13,14 @@ from jax import random
 
 from drawn_weights import drawn
 from itc.extras import foreign_rules
-from itc.layers import Conv3x3, DoublingConv3x3, NarrowConv3x3, convolve_by_library, convolve_doubled, convolve_to_few
+from itc.networks.layers import (
+    Conv3x3,
+    DoublingConv3x3,
+    NarrowConv3x3,
+    convolve_by_library,
+    convolve_doubled,
+    convolve_to_few,
+)
 from itc.tokenizers.perceptual import Perceptual
 from itc.tokenizers.vqvae import (
     VQVAE,

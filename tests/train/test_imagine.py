@@ -110,7 +110,7 @@ def test_codes_new_to_the_model_are_not_imagined(env):
         state, _ = part.do(state, state.key)
     known = int(state.world_model.known_codes)
     assert known == int(state.codebook.size) < 64
-    experience = draw_experience(state.memory, state.codebook, random.key(5), 4, TINY.world_model.context_frames)
+    experience = draw_experience(state.buffer, state.codebook, random.key(5), 4, TINY.world_model.context_frames)
     for bucket in (64, 256):
         logits = jax.jit(WorldModel.__call__, static_argnums=3)(
             state.world_model.model, experience.tokens[:, :-1], experience.actions, bucket

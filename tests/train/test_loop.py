@@ -18,8 +18,8 @@ COMPILED = (
     collect._compiled,
     work._learn_from_play,
     work._grown,
-    work._updated_world_model,
-    work._improved_in_imagination,
+    work.updated_world_model,
+    work.improved_in_imagination,
 )
 
 
@@ -68,7 +68,7 @@ def test_every_phase_does_something(straight, env):
     assert "imagination/loss" in lines[-1]
     assert "imagination/loss" not in lines[0]
     assert set(lines[-1]["seconds"]) == {"play", "tokenizer", "world model", "imagination"}
-    assert int(state.memory.stored) == 48
+    assert int(state.buffer.stored) == 48
     assert float(state.policy.normaliser.weight) > 0
 
 

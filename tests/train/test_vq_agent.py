@@ -11,15 +11,14 @@ from jax import random
 from tiny import train_in
 from vq_tiny import VQ_TINY
 
-from itc import episodes
 from itc.decoding.config import PRESETS
 from itc.envs.registry import make
 from itc.envs.whole_episodes import Episodes
 from itc.policies.token_player import TokenPolicy
-from itc.runs import Run
 from itc.train.run_folder import RunError, RunFolder
+from itc.train.runs import Run
 from itc.train.state import digest
-from itc.train.vq_agent import work
+from itc.train.vq_agent import episodes, work
 from itc.train.vq_agent.config import (
     LEAST_PIECE,
     CollectConfig,
@@ -71,16 +70,16 @@ def test_every_phase_does_something(straight):
     ]
     assert [line["interactions"] for line in lines] == [24, 48, 72, 72]
     assert 1 <= lines[-1]["codes"] <= 16
-    surprise = np.asarray(state.memory.steps["surprise"][0, : int(state.memory.stored)])
-    assert (surprise != episodes.NEW_SURPRISE).any()
+    priority = np.asarray(state.buffer.steps["priority"][0, : int(state.buffer.stored)])
+    assert (priority != episodes.NEW_PRIORITY).any()
 
 
 def test_stored_tokens_are_those_of_the_current_tokenizer(straight):
     state = straight[1]
-    stored = int(state.memory.stored)
-    frames = state.memory.steps["frame"][0, :stored]
+    stored = int(state.buffer.stored)
+    frames = state.buffer.steps["frame"][0, :stored]
     tokens = jnp.concatenate([state.tokenizer.model.encode(frame[None]) for frame in frames])
-    np.testing.assert_array_equal(state.memory.steps["tokens"][0, :stored].astype(jnp.int32), tokens)
+    np.testing.assert_array_equal(state.buffer.steps["tokens"][0, :stored].astype(jnp.int32), tokens)
 
 
 def test_evaluation_follows_the_rules_of_the_benchmark(env, straight, monkeypatch):
@@ -118,7 +117,7 @@ def test_the_schedule_of_the_paper(env):
     }
     assert config.interactions_after(600) == 100_000
     assert config.imagination_steps == 8  # nine frames, the first of them real
-    assert config.world_model_learning.surprising_sequences == 10
+    assert config.world_model_learning.prioritised_sequences == 10
     assert config.evaluation_episodes == 104
 
 
@@ -133,9 +132,9 @@ def test_the_tokenizer_can_be_frozen_after_some_epochs(env):
 
 def imagine(run, look_ahead):
     world, network = run.world("sample"), run.state.policy.network
-    policy = TokenPolicy(network, world.tokenizer.codebook, forgets=False)
+    policy = TokenPolicy(network, world.tokenizer.codebook, resets=False)
     return work.imagine_from_replay(
-        world, policy, run.state.memory, random.key(0), VQ_TINY.imagine, VQ_TINY.imagination_steps, look_ahead
+        world, policy, run.state.buffer, random.key(0), VQ_TINY.imagine, VQ_TINY.imagination_steps, look_ahead
     )
 
 
@@ -143,8 +142,8 @@ def imagine(run, look_ahead):
 def test_an_imagined_rollout_starts_at_the_frame_that_its_first_action_is_chosen_from(run, look_ahead):
     """In the authors' code it does not: there the policy sees the frame after it."""
     pick_key = random.split(random.key(0), 3)[0]
-    last = episodes.pick(pick_key, episodes.endings(run.state.memory, 4), VQ_TINY.imagine.num_envs)
-    tokens = np.asarray(episodes.piece_until(run.state.memory, last, 6, "tokens").steps["tokens"])
+    last = episodes.pick(pick_key, episodes.endings(run.state.buffer, 4), VQ_TINY.imagine.num_envs)
+    tokens = np.asarray(episodes.piece_until(run.state.buffer, last, 6, "tokens").steps["tokens"])
     seen = imagine(run, look_ahead).rollout.frames[:, 0]
     np.testing.assert_array_equal(seen, tokens[:, -1 if look_ahead else -2])
 
@@ -163,7 +162,7 @@ def test_the_learner_recomputes_the_value_estimates_of_the_rollout(run):
 def test_nothing_is_copied_into_the_first_frame_as_released_nor_across_an_end_otherwise(run, env, ends, released):
     """With a decoder for which generating is so expensive that it copies wherever it may."""
     copying = dataclasses.replace(PRESETS["paper"], wildcard_cost=0.99)
-    tokens = run.state.memory.steps["tokens"][0, :2].astype(jnp.int32)[None]
+    tokens = run.state.buffer.steps["tokens"][0, :2].astype(jnp.int32)[None]
     action = jnp.zeros(1, jnp.int32)
     compat = Compat(first_step_sampled=released, copy_after_done=released)
     world = run.agent.world(run.state, env, dataclasses.replace(VQ_TINY, compat=compat), copying)
@@ -180,23 +179,23 @@ def test_nothing_is_copied_into_the_first_frame_as_released_nor_across_an_end_ot
 def test_priorities_are_updated_where_sequences_were_sampled(straight):
     """One update on some sequences: the priorities of all others stay as they were."""
     state = straight[1]
-    memory = episodes.with_steps(state.memory, surprise=jnp.full(state.memory.slots, episodes.NEW_SURPRISE))
-    copies = jax.tree.map(jnp.copy, (state.world_model, memory))
+    buffer = episodes.with_steps(state.buffer, priority=jnp.full(state.buffer.slots, episodes.NEW_PRIORITY))
+    copies = jax.tree.map(jnp.copy, (state.world_model, buffer))
     _, after, _ = work.updated_world_model(*copies, state.tokenizer.model.codebook, random.key(5), 1, VQ_TINY)
     pick_key, dropout_key = random.split(random.split(random.key(5), 1)[0])
     learning = VQ_TINY.world_model_learning
-    first = episodes.pick_surprising(
-        pick_key, episodes.beginnings(memory, LEAST_PIECE), memory.steps["surprise"][0],
-        learning.surprising_sequences, learning.sequences - learning.surprising_sequences,
+    first = episodes.sample_by_priority(
+        pick_key, episodes.beginnings(buffer, LEAST_PIECE), buffer.steps["priority"][0],
+        learning.prioritised_sequences, learning.sequences - learning.prioritised_sequences,
     )  # fmt: skip
-    segments = work.segments_from(memory, first, VQ_TINY.world_model.context_frames)
+    segments = work.segments_from(buffer, first, VQ_TINY.world_model.context_frames)
     codebook = state.tokenizer.model.codebook
-    _, (surprise, _) = jax.jit(pop_loss, static_argnums=4)(
+    _, (priority, _) = jax.jit(pop_loss, static_argnums=4)(
         state.world_model.model, codebook, segments, dropout_key, False
     )
-    expected = memory.steps["surprise"][0].at[first].set(surprise)
-    np.testing.assert_allclose(after.steps["surprise"][0], expected, rtol=1e-4)
-    assert (np.asarray(expected) != episodes.NEW_SURPRISE).any()
+    expected = buffer.steps["priority"][0].at[first].set(priority)
+    np.testing.assert_allclose(after.steps["priority"][0], expected, rtol=1e-4)
+    assert (np.asarray(expected) != episodes.NEW_PRIORITY).any()
 
 
 def test_codes_in_use_are_those_that_were_used_lately(run, env):
@@ -229,9 +228,9 @@ def test_the_intrinsic_reward_ends_with_real_play(run, env):
 def test_burn_in_uses_the_frames_of_the_current_episode_only(run):
     """The policy's recurrent state at the start of an epoch: from the current episode's frames, without actions."""
     player = work.player_of(run.state, 1.0)
-    initial = work._burned_in(player, run.state.memory, run.state.episode + 1, 4)
+    initial = work._burned_in(player, run.state.buffer, run.state.episode + 1, 4)
     assert not np.asarray(initial.hidden).any()
-    burned_in = work._burned_in(player, run.state.memory, run.state.episode, 4)
+    burned_in = work._burned_in(player, run.state.buffer, run.state.episode, 4)
     assert np.asarray(burned_in.hidden).any()
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from itc import published
-from itc.evaluate import human_normalised
+from itc.evaluate import human_normalised, published
 from itc.evaluate.groups import group
 from itc.evaluate.statistics import Estimate
 from itc.presets import PRESETS

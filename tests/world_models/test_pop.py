@@ -10,7 +10,7 @@ import pytest
 from jax import lax, random
 
 from drawn_weights import drawn
-from itc.hl_gauss import reward_bias
+from itc.networks.hl_gauss import reward_bias
 from itc.world_models.pop import POPConfig, POPWorldModel
 
 GRID, ACTIONS, CELLS = (2, 3), 5, 6

@@ -10,7 +10,7 @@ import pytest
 from jax import random
 from test_pop import ACTIONS, CELLS, SMALL, make
 
-from itc.hl_gauss import REWARDS
+from itc.networks.hl_gauss import REWARDS
 from itc.world_models.pop import POPConfig, POPWorldModel
 from itc.world_models.pop_losses import Segments, decays, intrinsic_reward, pop_loss
 
@@ -53,7 +53,7 @@ def test_losses_equal_plain_loops(model):
     predicted, reward, done, members = (log_softmax(part) for part in prediction)
     targets = np.asarray(REWARDS.targets(segments.rewards), np.float64)
     token_losses, reward_losses, done_losses, late_losses, curiosity_losses = [], [], [], [], []
-    surprise = []
+    priority = []
     for b in range(B):
         of_tokens, of_rewards = [], []
         for t in range(T):
@@ -65,7 +65,7 @@ def test_losses_equal_plain_loops(model):
                 done_losses.append(-done[b, t, int(ends[b, t - 1])])
             if t < T - 1 and mask[b, t]:
                 late_losses.append(-done[b, t, int(ends[b, t])])
-        surprise.append(np.mean(of_tokens) + np.mean(of_rewards))
+        priority.append(np.mean(of_tokens) + np.mean(of_rewards))
         token_losses += of_tokens
         reward_losses += of_rewards
     parts = {"token_loss": token_losses, "reward_loss": reward_losses, "done_loss": done_losses}
@@ -74,7 +74,7 @@ def test_losses_equal_plain_loops(model):
     for name, value in expected.items():
         np.testing.assert_allclose(metrics[name], value, rtol=1e-4, err_msg=name)
     np.testing.assert_allclose(loss, sum(expected.values()), rtol=1e-4)
-    np.testing.assert_allclose(ours, surprise, rtol=1e-4)
+    np.testing.assert_allclose(ours, priority, rtol=1e-4)
     assert 0 <= float(metrics["token_accuracy"]) <= 1
     late = jax.jit(partial(pop_loss, late_ends=True))(model, CODEBOOK, segments, None)[1][1]
     np.testing.assert_allclose(late["done_loss"], np.mean(late_losses), rtol=1e-4)
@@ -101,12 +101,12 @@ def test_padding_changes_nothing(model):
 @pytest.mark.parametrize("length", [0, 1, 2])
 def test_nothing_to_average_is_no_loss_and_no_slope(model, length):
     segments = some_segments(np.full(B, length))
-    (loss, (surprise, metrics)), slope = with_slopes(model, CODEBOOK, segments, random.key(0))
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((loss, surprise, slope)))
+    (loss, (priority, metrics)), slope = with_slopes(model, CODEBOOK, segments, random.key(0))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((loss, priority, slope)))
     assert float(metrics["token_loss"]) == float(metrics["curiosity_loss"]) == 0
     if length < 2:
         assert float(loss) == 0
-        np.testing.assert_array_equal(surprise, 0)
+        np.testing.assert_array_equal(priority, 0)
 
 
 def test_neither_the_codebook_nor_the_trunk_learns_from_where_it_should_not(model):
@@ -182,9 +182,9 @@ def test_first_losses_at_the_papers_size():
     actions = random.randint(keys[2], (4, 4), 0, 18)
     nothing = jnp.zeros((4, 4), bool)
     segments = Segments(tokens, actions, jnp.zeros((4, 4)), nothing, ~nothing)
-    _, (surprise, metrics) = jax.jit(pop_loss)(model, codebook, segments, random.key(2))
+    _, (priority, metrics) = jax.jit(pop_loss)(model, codebook, segments, random.key(2))
     np.testing.assert_allclose(metrics["token_loss"], 6.30, atol=0.15)
     np.testing.assert_allclose(metrics["curiosity_loss"], 6.29, atol=0.15)
     np.testing.assert_allclose(metrics["reward_loss"], 4.2, atol=0.8)
     np.testing.assert_allclose(metrics["done_loss"], 0.6, atol=0.4)
-    np.testing.assert_allclose(surprise.mean(), metrics["token_loss"] + metrics["reward_loss"], rtol=1e-4)
+    np.testing.assert_allclose(priority.mean(), metrics["token_loss"] + metrics["reward_loss"], rtol=1e-4)

@@ -27,12 +27,12 @@ from itc.decoding.config import PRESETS, DecodeConfig
 from itc.envs.atari import SIDE
 from itc.envs.base import Environment
 from itc.envs.registry import make
-from itc.episodes import NEW_SURPRISE
 from itc.extras import require
 from itc.presets import find
 from itc.replay import add
 from itc.train.vq_agent import work
 from itc.train.vq_agent.config import VQConfig
+from itc.train.vq_agent.episodes import NEW_PRIORITY
 from itc.train.vq_agent.state import VQState, new_state, shape_of_state
 
 PAPER = "atari/pong/itc-paper"
@@ -64,7 +64,7 @@ def bench_atari() -> Iterator[Record]:
         imagine=replace(config.imagine, num_envs=NUM_ENVS),
     )
     state = new_state(env, small, 0)
-    state = state._replace(memory=add(state.memory, _made_up(env.spec.num_actions)))
+    state = state._replace(buffer=add(state.buffer, _made_up(env.spec.num_actions)))
     hours = yield from _updates(env, config, small, state)
     yield from _decoders(env, config, state)
     playing = yield from _frames(env, config, state)
@@ -108,7 +108,7 @@ def _made_up(actions: int) -> dict[str, np.ndarray]:
         "reward": generator.choice([-1.0, 0.0, 1.0], STORED).astype(np.float32),
         "end": number % EPISODE == EPISODE - 2,
         "episode": (number // EPISODE).astype(np.int32),
-        "surprise": np.full(STORED, NEW_SURPRISE, np.float32),
+        "priority": np.full(STORED, NEW_PRIORITY, np.float32),
     }
     return {name: values[None] for name, values in steps.items()}
 
@@ -140,17 +140,17 @@ def _updates(env: Environment, config: VQConfig, small: VQConfig, state: VQState
         yield _plain(f"{name} update, memory (compiled, not run)", of_slice.bytes_of_whole / 1e9, "GB")
         hours.append(float(np.median(scaled)) * updates / HOUR)
         yield _plain(f"{name} updates of a full run on this machine, extrapolated", hours[-1], "h")
-    yield _plain("replay buffer", whole.memory.nbytes / 1e9, "GB")
+    yield _plain("replay buffer", whole.buffer.nbytes / 1e9, "GB")
     return hours
 
 
 def _tokenizer(config: VQConfig, small: VQConfig, state: VQState, whole: VQState) -> Slice:
     kept = [jax.tree.map(jnp.copy, state.tokenizer)]  # updates donate their state
-    compiled = work.updated_tokenizer.lower(kept[0], state.memory, None, state.key, 1, small).compile()
-    of_whole = work.updated_tokenizer.lower(whole.tokenizer, whole.memory, None, whole.key, 1, config).compile()
+    compiled = work.updated_tokenizer.lower(kept[0], state.buffer, None, state.key, 1, small).compile()
+    of_whole = work.updated_tokenizer.lower(whole.tokenizer, whole.buffer, None, whole.key, 1, config).compile()
 
     def run():
-        kept[0], metrics = compiled(kept[0], state.memory, None, state.key)
+        kept[0], metrics = compiled(kept[0], state.buffer, None, state.key)
         return metrics
 
     operations, sizes = tokenizer_operations(small), (bytes_needed(compiled), bytes_needed(of_whole))
@@ -159,9 +159,9 @@ def _tokenizer(config: VQConfig, small: VQConfig, state: VQState, whole: VQState
 
 def _world_model(config: VQConfig, small: VQConfig, state: VQState, whole: VQState) -> Slice:
     codebook = state.tokenizer.model.codebook
-    kept: list[Any] = [jax.tree.map(jnp.copy, (state.world_model, state.memory))]
+    kept: list[Any] = [jax.tree.map(jnp.copy, (state.world_model, state.buffer))]
     compiled = work.updated_world_model.lower(*kept[0], codebook, state.key, 1, small).compile()
-    of_whole = work.updated_world_model.lower(whole.world_model, whole.memory, codebook, whole.key, 1, config).compile()
+    of_whole = work.updated_world_model.lower(whole.world_model, whole.buffer, codebook, whole.key, 1, config).compile()
 
     def run():
         *kept[0], metrics = compiled(*kept[0], codebook, state.key)
@@ -174,13 +174,13 @@ def _world_model(config: VQConfig, small: VQConfig, state: VQState, whole: VQSta
 def _actor_critic(env: Environment, config: VQConfig, small: VQConfig, state: VQState, whole: VQState) -> Slice:
     world, whole_world = (work.world_of(some, env, config, config.decode_config) for some in (state, whole))
     kept = [jax.tree.map(jnp.copy, state.policy)]
-    compiled = work.improved_in_imagination.lower(kept[0], world, state.memory, state.key, 1, small).compile()
+    compiled = work.improved_in_imagination.lower(kept[0], world, state.buffer, state.key, 1, small).compile()
     of_whole = work.improved_in_imagination.lower(
-        whole.policy, whole_world, whole.memory, whole.key, 1, config
+        whole.policy, whole_world, whole.buffer, whole.key, 1, config
     ).compile()
 
     def run():
-        kept[0], metrics = compiled(kept[0], world, state.memory, state.key)
+        kept[0], metrics = compiled(kept[0], world, state.buffer, state.key)
         return metrics
 
     operations, sizes = actor_critic_operations(small), (bytes_needed(compiled), bytes_needed(of_whole))
@@ -225,7 +225,7 @@ def _decoding(env: Environment, config: DecodeConfig) -> Callable:
 
 def _frames(env: Environment, config: VQConfig, state: VQState):
     """Times playing and encoding frames, one or many at a time; returns the hours that both take in a full run."""
-    frames, encode = jnp.asarray(state.memory.steps["frame"][0]), jax.jit(lambda model, frames: model.encode(frames))
+    frames, encode = jnp.asarray(state.buffer.steps["frame"][0]), jax.jit(lambda model, frames: model.encode(frames))
     model, many = state.tokenizer.model, work.FRAMES_AT_ONCE
     seconds = interleave(
         {

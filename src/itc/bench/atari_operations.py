@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from itc.envs.atari import GRID, SIDE
-from itc.hl_gauss import VALUES
+from itc.networks.hl_gauss import VALUES
 from itc.tokenizers import perceptual
 from itc.tokenizers.vqvae import VQVAEConfig
 from itc.train.vq_agent.config import VQConfig

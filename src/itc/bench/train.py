@@ -15,6 +15,8 @@ from itc.envs.registry import make
 from itc.extras import require
 from itc.policies.conv_gru import SamplingPolicy
 from itc.presets import find
+from itc.replay import add
+from itc.train.collect import as_steps, collect
 from itc.train.patch_agent import work
 from itc.train.patch_agent.config import CollectConfig, PatchConfig
 from itc.train.patch_agent.learn_policy import Batch, PolicyState, batch_of, learn_policy
@@ -69,11 +71,11 @@ def _paper() -> Iterator[Record]:
     small = replace(config, collect=CollectConfig(replay_frames=config.interactions_per_iteration))
     state = new_state(env, small, 0)
     player = SamplingPolicy(state.policy.network)
-    play, seen = work.collect(env, player, state.play, state.key, config.collect.steps)
-    collecting = _time(lambda: work.collect(env, player, state.play, state.key, config.collect.steps))
-    memory = work.replay.add(state.memory, work.as_steps(seen))
+    play, seen = collect(env, player, state.play, state.key, config.collect.steps)
+    collecting = _time(lambda: collect(env, player, state.play, state.key, config.collect.steps))
+    buffer = add(state.buffer, as_steps(seen))
     batch = jax.jit(batch_of, static_argnums=(4, 5))(state.policy, state.play.policy, seen, play, config.ppo, False)
-    state = state._replace(memory=memory)
+    state = state._replace(buffer=buffer)
     growing = _time(lambda: _grow_once(env, small, state))
     state = _grow_once(env, small, state)
     state = state._replace(codebook=state.codebook._replace(size=jnp.int32(CODES_IN_USE)))
@@ -106,23 +108,23 @@ def _time(run: Callable[[], object]) -> float:
 
 def _grow_once(env: Environment, config: PatchConfig, state: PatchState) -> PatchState:
     once = replace(config, tokenizer=replace(config.tokenizer, updates=1))
-    return work._grow_codebook(env, once, state, random.key(0))[0]
+    return work.grow_codebook(env, once, state, random.key(0))[0]
 
 
 def _policy_update(policy: PolicyState, batch: Batch, config: PatchConfig) -> tuple[float, int]:
     """One minibatch of real play."""
     num_envs = config.collect.num_envs // config.ppo.minibatches
     some = jax.tree.map(lambda leaf: leaf[:num_envs], batch)
-    learn = jax.jit(learn_policy, static_argnums=(2, 3, 4))
-    compiled = learn.lower(policy, some, config.ppo, config.ppo.entropy_coefficient, config.accumulate).compile()
+    learn = jax.jit(learn_policy, static_argnums=(2, 3))
+    compiled = learn.lower(policy, some, config.ppo, config.ppo.entropy_coefficient).compile()
     return _time(lambda: compiled(policy, some)), bytes_needed(compiled)
 
 
 def _world_model_update(state: PatchState, config: PatchConfig) -> tuple[float, int]:
     bucket = state.codebook.bucket
     kept = [jax.tree.map(jnp.copy, state.world_model)]
-    arguments = (state.memory, state.codebook, state.key)
-    compiled = work._updated_world_model.lower(kept[0], *arguments, 1, bucket, config).compile()
+    arguments = (state.buffer, state.codebook, state.key)
+    compiled = work.updated_world_model.lower(kept[0], *arguments, 1, bucket, config).compile()
 
     def update():
         kept[0], metrics = compiled(kept[0], *arguments)
@@ -135,10 +137,10 @@ def _imagine(env: Environment, config: PatchConfig, state: PatchState) -> tuple[
     """An imagined rollout and the policy update that follows it."""
     world = work.world_of(state, env, config, config.decode_config)
     kept = [jax.tree.map(jnp.copy, state.policy)]
-    compiled = work._improved_in_imagination.lower(kept[0], world, state.memory, state.key, 1, config).compile()
+    compiled = work.improved_in_imagination.lower(kept[0], world, state.buffer, state.key, 1, config).compile()
 
     def update():
-        kept[0], metrics = compiled(kept[0], world, state.memory, state.key)
+        kept[0], metrics = compiled(kept[0], world, state.buffer, state.key)
         return metrics
 
     return _time(update), bytes_needed(compiled)

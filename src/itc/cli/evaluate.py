@@ -30,10 +30,10 @@ def evaluate(
         video: Instead of measuring, write one episode as an animation to episode.gif in the run's folder.
         json_file: Also write the numbers to this file.
     """
-    from itc.compilation import keep_compiled
-    from itc.runs import load
+    from itc.cli.compilation import keep_compiled
     from itc.train.files import write_json
     from itc.train.run_folder import RunFolder
+    from itc.train.runs import load
 
     with reading("evaluate", own):
         for name, number, least in (("episodes", episodes, 1), ("seed", seed, 0)):

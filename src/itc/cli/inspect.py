@@ -14,8 +14,8 @@ def inspect(run: Annotated[Path, tyro.conf.Positional], own: OwnEnvironments = (
     Args:
         run: Folder of a training run.
     """
-    from itc.runs import load
     from itc.train.run_folder import VERSIONS, RunFolder
+    from itc.train.runs import load
     from itc.train.state import digest
 
     with reading("inspect", own):

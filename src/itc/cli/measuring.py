@@ -26,12 +26,12 @@ def measure_runs(
     own: tuple[str, ...],
 ) -> None:
     """Measure each run, print a table, write the numbers to its folder as `what`; all `counts` must be at least 1."""
+    from itc.cli.compilation import keep_compiled
     from itc.cli.console import PlainConsole
-    from itc.compilation import keep_compiled
     from itc.evaluate.records import MEASURES, write_measures
     from itc.evaluate.truth import DECODERS, named_decoders, prepare
-    from itc.runs import load
     from itc.train.files import write_json
+    from itc.train.runs import load
 
     console = PlainConsole()
     everything = []
@@ -71,7 +71,7 @@ def table(measures: "list[Measure]") -> list[str]:
     are only in the file."""
     from itc.evaluate.accuracy import MINUS
     from itc.evaluate.hallucination import STEP
-    from itc.markdown import markdown
+    from itc.evaluate.markdown import markdown
 
     hidden = (STEP, "creatures", MINUS)
     shown = [one for one in measures if not any(part in one.measure for part in hidden)]

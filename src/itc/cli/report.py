@@ -21,8 +21,8 @@ def report(
         runs: Folders of training runs.
         out: File to write the page to.
     """
+    from itc.cli.compilation import keep_compiled
     from itc.cli.console import PlainConsole
-    from itc.compilation import keep_compiled
     from itc.train.files import replace_file
     from itc.viewer.report.page import report as page_about
 

@@ -83,7 +83,7 @@ def as_typed(words: Sequence[str]) -> str:
 
 
 def _print_published(recipe: "Recipe") -> None:
-    from itc.published import as_markdown, rows
+    from itc.evaluate.published import as_markdown, rows
 
     for table in recipe.published:
         searched = "Values the paper tried, 1 where it chose the value:"
@@ -146,7 +146,7 @@ def _show(what: str, recipe: "Recipe", runs: Sequence[Path], out: Path) -> None:
 
 def _print_measured(what: str, measure: str, runs: Sequence[Path]) -> None:
     from itc.evaluate.measured import READERS, over_games, over_seeds
-    from itc.published import as_markdown
+    from itc.evaluate.published import as_markdown
 
     if measure == "all games":
         print("", "Measured, with 95 % bootstrap intervals where there are several seeds:", "", sep="\n")

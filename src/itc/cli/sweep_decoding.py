@@ -13,13 +13,13 @@ def sweep_decoding(
     path: Path, wanted: "list[Point]", base: str, transitions: int, picture: Path | None, json_file: Path | None
 ) -> None:
     """Measure single steps at every point, print the table, draw the heat maps."""
+    from itc.cli.compilation import keep_compiled
     from itc.cli.console import PlainConsole
     from itc.cli.measuring import table
-    from itc.compilation import keep_compiled
     from itc.evaluate.grid import name_of
     from itc.evaluate.records import MEASURES, write_measures
     from itc.evaluate.truth import TUNING, measure_single_steps, named_decoders, prepare
-    from itc.runs import load
+    from itc.train.runs import load
     from itc.viewer.heat_maps import draw_heat_maps
 
     console = PlainConsole()

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from itc.cli.train import Asked, asked_for, read_arguments
 from itc.envs.registry import require_packages
 from itc.evaluate.grid import Point, name_of
+from itc.evaluate.markdown import markdown
 from itc.evaluate.side_by_side import Finished, Job, run_side_by_side, stopped_by_sigterm
-from itc.markdown import markdown
 from itc.train import checkpoint
 from itc.train.files import write_json
 from itc.train.run_folder import EVALUATION, RunError

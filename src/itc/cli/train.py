@@ -14,13 +14,12 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 import tyro
 
+from itc.cli.compilation import keep_compiled
 from itc.cli.running import reading, sentences
 from itc.cli.watch import Quiet, check_loggers, loggers, screen
-from itc.compilation import keep_compiled
 from itc.envs.base import Environment
 from itc.envs.registry import ENVIRONMENTS, allow, make
 from itc.presets import find
-from itc.runs import Run, load
 from itc.settings import RENAMED, Count, CountOrZero, Positive, Settings
 from itc.train import checkpoint, loop
 from itc.train.agents import agent_of
@@ -28,6 +27,7 @@ from itc.train.config import TrainConfig
 from itc.train.lock import locked
 from itc.train.patch_agent.config import PatchConfig
 from itc.train.run_folder import RunFolder, versions
+from itc.train.runs import Run, load
 from itc.train.state import check_memory, layout_of
 from itc.viewer.run_pictures import draw_curve, draw_imagination
 

@@ -11,8 +11,8 @@ from itc.cli.running import reading
 
 if TYPE_CHECKING:
     from itc.policies.conv_gru import PolicyConfig
-    from itc.runs import Run
     from itc.train.config import TrainConfig
+    from itc.train.runs import Run
 
 MINUTES, MINUTES_ON_ATARI = 2.0, 8.5  # Atari trains a tokenizer first
 

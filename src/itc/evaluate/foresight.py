@@ -13,11 +13,11 @@ import numpy as np
 from jax import Array, random
 from jaxtyping import Float32, Float64, Int32, UInt8
 
-from itc.evaluate.imagination import Played, continue_from, draw, held_out_play, read
+from itc.evaluate.imagination import Played, continue_from, encode, held_out_play, render
 from itc.evaluate.things import THINGS
-from itc.runs import Run
 from itc.tokenizers.vqvae import from_bytes
 from itc.train.imagine import ModelEnv
+from itc.train.runs import Run
 from itc.train.vq_agent.model_env import VQWorld
 from itc.world_models.losses import cross_entropies, most_probable
 
@@ -40,10 +40,10 @@ def foresight(run: Run, key: Array) -> dict[str, float]:
     world = run.world()
     context = world.context
     windows = cut(held_out_play(run, key, NUM_ENVS, LEAD_IN, STEPS), run.config.context_frames)
-    tokens = np.stack([np.asarray(read(world, frames)) for frames in windows.frames])
+    tokens = np.stack([np.asarray(encode(world, frames)) for frames in windows.frames])
     losses, hits = zip(*(_predict(world, *batch) for batch in _batches(tokens, windows.actions)), strict=True)
     following, last = tokens[:, context:], tokens[:, context - 1 : -1]
-    drawn = np.stack([np.asarray(draw(world, some)) for some in tokens])
+    drawn = np.stack([np.asarray(render(world, some)) for some in tokens])
     real, mean = _floats(windows.frames), _floats(windows.frames).mean(axis=(0, 1))
     found = {
         "tokenizer error": float(np.square(real - _floats(drawn)).mean()),
@@ -133,7 +133,7 @@ def _imagined(world: ModelEnv, windows: Windows, key: Array) -> UInt8[np.ndarray
         continue_from(world, random.fold_in(key, at), frames, actions[:, :-1])[0]
         for at, (frames, actions) in enumerate(_batches(*windows))
     ]
-    return np.stack([np.asarray(draw(world, some)) for some in np.concatenate(tokens)[: len(windows.frames)]])
+    return np.stack([np.asarray(render(world, some)) for some in np.concatenate(tokens)[: len(windows.frames)]])
 
 
 def _batches(*arrays: np.ndarray):

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from itc.evaluate import statistics
+from itc.evaluate.markdown import markdown
+from itc.evaluate.published import rows, value
 from itc.evaluate.statistics import Estimate, Scores
-from itc.markdown import markdown
 from itc.presets.atari import title_of
-from itc.published import rows, value
 
 TABLE, ALL = "atari", "all games"
 SCALE = ("Random", "Human")  # what counts as 0 and 1

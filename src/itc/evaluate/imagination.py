@@ -9,9 +9,9 @@ from jax import Array, random
 from jaxtyping import Bool, Int, Int32, UInt8
 
 from itc.envs.rollout import begin, recorded_policy
-from itc.runs import Run
 from itc.train.collect import collect, ends_of
 from itc.train.imagine import ModelEnv, imagine
+from itc.train.runs import Run
 
 AT_ONCE = 32  # windows imagined together
 
@@ -35,7 +35,7 @@ def imagine_windows(
 
 @jax.jit
 def _imagine(world: ModelEnv, tokens: Array, actions: Array, key: Array) -> tuple[Array, Array]:
-    first = world.show(tokens)[:, None]
+    first = world.render(tokens)[:, None]
     steps = actions.shape[1]
     _, rollout = imagine(world, key, first, actions[:, :0], recorded_policy(actions), jnp.int32(0), steps)
     return rollout.outcome.tokens, rollout.outcome.terminated
@@ -55,15 +55,15 @@ def continue_from(
 
 
 @jax.jit
-def read(world: ModelEnv, frames: UInt8[Array, "t H W c"]) -> Int32[Array, "t n"]:
+def encode(world: ModelEnv, frames: UInt8[Array, "t H W c"]) -> Int32[Array, "t n"]:
     """The tokens of real frames."""
-    return world.read(frames)
+    return world.encode(frames)
 
 
 @jax.jit
-def draw(world: ModelEnv, tokens: Int32[Array, "t n"]) -> UInt8[Array, "t H W c"]:
+def render(world: ModelEnv, tokens: Int32[Array, "t n"]) -> UInt8[Array, "t H W c"]:
     """The frames of tokens."""
-    return world.show(tokens)
+    return world.render(tokens)
 
 
 class Played(NamedTuple):

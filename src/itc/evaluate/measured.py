@@ -9,10 +9,10 @@ import numpy as np
 
 from itc.evaluate import human_normalised
 from itc.evaluate.groups import group, known_runs
+from itc.evaluate.markdown import markdown
 from itc.evaluate.metrics import IMAGINATION, curve, lines_of, seconds_by_phase, seconds_of_iteration
+from itc.evaluate.published import Row
 from itc.evaluate.statistics import Estimate
-from itc.markdown import markdown
-from itc.published import Row
 from itc.train.run_folder import EVALUATION, RunError, RunFolder
 
 MARKS = {500_000: "0.5M interactions", 1_000_000: "1M interactions"}  # where the paper reports

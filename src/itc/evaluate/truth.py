@@ -16,7 +16,7 @@ from itc.evaluate.predictions import decoded_predictions
 from itc.evaluate.recording import Recording, Transitions, record
 from itc.evaluate.records import Measure
 from itc.evaluate.scenes import EntityClassifier, classifier_for
-from itc.runs import Run
+from itc.train.runs import Run
 
 # Random seeds that no run trains on: worlds to fit the entity classifier in, worlds to choose settings in, and others
 # to measure in, so that no setting is measured where it was chosen.

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float32, Int
 
-from itc.hl_gauss import VALUES
+from itc.networks.hl_gauss import VALUES
 from itc.policies.conv_gru import log_probability
 from itc.policies.lstm import PolicyOutput
 from itc.settings import Count, Fraction, NotNegative, Positive, Range, Settings

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array, lax, random
 from jaxtyping import Bool, Float32, Int, UInt8
 
-from itc.layers import Linear, Normalise
+from itc.networks.layers import Linear, Normalise
 from itc.policies.encoders import Encoder, EncoderConfig
 from itc.policies.layers import GRU, INITIAL_WEIGHTS, dense, normalise
 from itc.settings import Count, Settings

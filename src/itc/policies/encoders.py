@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array, random
 from jaxtyping import Float32, UInt8
 
-from itc.layers import Conv3x3, Normalise
+from itc.networks.layers import Conv3x3, Normalise
 from itc.policies.layers import ACTIVATIONS, InitialWeights, max_pool, normalise
 from itc.settings import Count, Settings
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array, random
 from jaxtyping import Bool, Float32
 
-from itc.layers import Linear, Normalise, times
+from itc.networks.layers import Linear, Normalise, times
 
 # Named so that a configuration can choose.
 ACTIVATIONS: dict[str, Callable] = {"relu": jax.nn.relu, "swish": jax.nn.swish}

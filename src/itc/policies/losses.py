@@ -27,6 +27,7 @@ class PPOConfig(Settings):
     adam_epsilon: Positive = 1e-5  # added to Adam's denominator
     epochs: Count = 4  # on real rollouts; imagined ones are used once
     minibatches: Count = 8  # of real rollouts, each of whole environments
+    accumulate: Count = 1  # gradient accumulation: groups that a minibatch is split into, to save device memory
 
 
 def ppo_loss(

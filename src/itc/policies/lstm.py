@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jax import Array, lax, random
 from jaxtyping import Bool, Float32, Int
 
-from itc.hl_gauss import VALUES, value_bias
-from itc.layers import Conv3x3, Linear, Normalise, uniform_conv, uniform_linear
+from itc.networks.hl_gauss import VALUES, value_bias
+from itc.networks.layers import Conv3x3, Linear, Normalise, uniform_conv, uniform_linear
 from itc.settings import Count, Settings
 
 
@@ -111,12 +111,12 @@ class LSTMActorCritic(eqx.Module):
         """Take in the action."""
         return self.lstm(recurrent_state, self.action_embedding[actions])
 
-    def watch(
+    def burn_in(
         self, recurrent_state: LSTMState, codes: Float32[Array, "b t n e"], mask: Bool[Array, "b t"]
     ) -> LSTMState:
         """Take in earlier frames without their actions; frames outside the mask are skipped.
 
-        The authors' agent warms up like this, so the recurrent state after watching differs from that after playing.
+        The authors' agent warms up like this, so the recurrent state after it differs from that after playing.
         Nothing is learned from it: no gradient passes.
         """
         from_input = self.lstm.from_input(self._all_features(codes))

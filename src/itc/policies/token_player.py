@@ -30,7 +30,7 @@ class TokenPolicy(eqx.Module):
     epsilon: float = eqx.field(static=True, default=0.0)  # how often a random action is played instead
     # Whether a first frame resets the recurrent state. Not in imagined rollouts that continue after an end, as the
     # authors' do: there the state must be the one of `LSTMActorCritic.unroll`, which does not know of ends.
-    forgets: bool = eqx.field(static=True, default=True)
+    resets: bool = eqx.field(static=True, default=True)
 
     def __check_init__(self) -> None:
         if not self.temperature > 0:
@@ -45,7 +45,7 @@ class TokenPolicy(eqx.Module):
         self, recurrent_state: LSTMState, tokens: Int[Array, "b n"], first: Bool[Array, " b"], key: Array
     ) -> tuple[LSTMState, Int32[Array, " b"], ActionRecord]:
         action_key, whether_key, which_key = random.split(key, 3)
-        recurrent_state = forget(recurrent_state, first) if self.forgets else recurrent_state
+        recurrent_state = forget(recurrent_state, first) if self.resets else recurrent_state
         recurrent_state, output = self.network.observe(recurrent_state, self.codebook[tokens])
         chosen = random.categorical(action_key, output.logits / self.temperature).astype(jnp.int32)
         # The LSTM takes in the chosen action even where another is played, as in the authors' agent.

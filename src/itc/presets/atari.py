@@ -6,10 +6,10 @@ Published: mean return of the final weights after 100,000 interactions.
 from dataclasses import replace
 
 from itc.envs.atari import GAMES
+from itc.evaluate.published import value
 from itc.policies.actor_critic_loss import ActorCriticConfig
 from itc.policies.lstm import LSTMPolicyConfig
 from itc.presets.preset import Preset
-from itc.published import value
 from itc.tokenizers.vqvae import VQVAEConfig
 from itc.train.vq_agent.config import (
     CollectConfig,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from itc.policies.conv_gru import PolicyConfig
 from itc.policies.encoders import EncoderConfig
+from itc.policies.losses import PPOConfig
 from itc.presets.preset import Preset
 from itc.train.patch_agent.config import CollectConfig, ImagineConfig, PatchConfig
 from itc.train.patch_agent.learn_tokenizer import TokenizerLearning
@@ -16,7 +17,7 @@ from itc.world_models.gpt import WorldModelConfig
 GPU = "one GPU, 48 h on an RTX 3090"
 
 # Policy gradients are accumulated over six groups of environments, which only saves device memory.
-ITC_PAPER = PatchConfig(env="craftax-classic", decoder="paper", accumulate=6)
+ITC_PAPER = PatchConfig(env="craftax-classic", decoder="paper", ppo=PPOConfig(accumulate=6))
 ROPE3D = replace(ITC_PAPER, decoder="sample")
 DEDIEU_TUNED = replace(ROPE3D, world_model=WorldModelConfig(rotary="1d", absolute=False))
 DEDIEU = replace(DEDIEU_TUNED, imagine=ImagineConfig(updates=150, warm_up=200_000))
@@ -26,7 +27,6 @@ DEDIEU = replace(DEDIEU_TUNED, imagine=ImagineConfig(updates=150, warm_up=200_00
 QUICK = replace(
     ITC_PAPER,
     interactions=73_728,
-    accumulate=1,
     collect=CollectConfig(num_envs=16, steps=96, replay_frames=64_000),
     tokenizer=TokenizerLearning(codes=1024, updates=5),
     world_model=WorldModelConfig(
@@ -34,6 +34,7 @@ QUICK = replace(
     ),
     world_model_learning=WorldModelLearning(updates=50, minibatches=1, sequences=4, learning_rate=2e-3),
     policy=PolicyConfig(EncoderConfig((16, 32, 32)), recurrent_size=64, hidden=128, initial_weights="unit-gain"),
+    ppo=PPOConfig(),
     imagine=ImagineConfig(updates=25, num_envs=16, steps=8, warm_up=3_000),
 )
 

@@ -18,7 +18,7 @@ from jax import Array, lax, random
 from jaxtyping import Float32
 
 from itc.extras import require
-from itc.layers import Conv3x3
+from itc.networks.layers import Conv3x3
 
 # torchvision's VGG16 for ImageNet (vgg16-397923af.pth): the file is named after the beginning of its SHA-256.
 VGG_SHA256 = "397923af"

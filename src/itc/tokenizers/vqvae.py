@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array, lax, random
 from jaxtyping import Bool, Float32, Int, Int32, UInt8
 
-from itc.layers import Conv3x3, DoublingConv3x3, GroupNormalise, NarrowConv3x3, uniform_conv
+from itc.networks.layers import Conv3x3, DoublingConv3x3, GroupNormalise, NarrowConv3x3, uniform_conv
 from itc.settings import Count, Settings
 from itc.tokenizers.perceptual import Perceptual
 

@@ -27,7 +27,7 @@ class TrainState(Protocol):
     iteration: Int32[Array, ""]
     part: Int32[Array, ""]  # index of the iteration's next part
     tally: Tally  # returns of the episodes played
-    memory: Replay  # the replay buffer
+    buffer: Replay  # the replay buffer
     key: Array  # never changes: each part derives its own key from it
 
     def _replace(self, **changes: Any) -> Any: ...

@@ -36,15 +36,15 @@ class ModelEnv(eqx.Module):
 
     @property
     @abstractmethod
-    def room(self) -> int:
+    def max_context(self) -> int:
         """How many frames, each with the action taken there, the model was trained to condition on."""
 
     @abstractmethod
-    def read(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
+    def encode(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
         """Encode real frames as tokens."""
 
     @abstractmethod
-    def show(self, tokens: Int[Array, "b n"]) -> UInt8[Array, "b H W c"]:
+    def render(self, tokens: Int[Array, "b n"]) -> UInt8[Array, "b H W c"]:
         """Decode tokens to frames."""
 
     @abstractmethod
@@ -56,10 +56,10 @@ class ModelEnv(eqx.Module):
     def step(self, state: Any, action: Int[Array, " b"]) -> tuple[Any, ImaginedStep]:
         """Predict the next frame's logits, reward and episode end, decode the tokens, and render the frame."""
 
-    def read_sequences(self, frames: UInt8[Array, "b t H W c"]) -> Int32[Array, "b t n"]:
+    def encode_sequences(self, frames: UInt8[Array, "b t H W c"]) -> Int32[Array, "b t n"]:
         """Encode sequences of frames."""
         b, t = frames.shape[:2]
-        return self.read(frames.reshape(b * t, *frames.shape[2:])).reshape(b, t, -1)
+        return self.encode(frames.reshape(b * t, *frames.shape[2:])).reshape(b, t, -1)
 
     def decode(
         self,
@@ -84,7 +84,7 @@ class ModelEnv(eqx.Module):
         context = frames.shape[1]
         if actions.shape[1] != context - 1:
             raise ValueError(f"actions must be one fewer than the {context} frames, got {actions.shape[1]}")
-        tokens = self.read_sequences(frames)
+        tokens = self.encode_sequences(frames)
         return self.start_from_tokens(key, tokens, actions), (tokens if self.shows_tokens else frames)[:, -1]
 
 
@@ -122,7 +122,7 @@ def imagine(
 
     `first` says whether the last of the real frames is the first of an episode; without it, all are.
     """
-    room = world.room - past_actions.shape[1]
+    room = world.max_context - past_actions.shape[1]
     if not 1 <= steps <= room:
         raise ValueError(f"steps must be in 1..{room}, what the model's context leaves room for, got {steps}")
     imagination_key, play_key = random.split(key)

@@ -9,8 +9,8 @@ from jax import Array, random
 from jaxtyping import Bool, Int32, UInt8
 
 from itc.decoding.config import PRESETS, DecodeConfig
-from itc.evaluate.imagination import continue_from, draw, held_out_play, read
-from itc.runs import Run
+from itc.evaluate.imagination import continue_from, encode, held_out_play, render
+from itc.train.runs import Run
 
 HELD_OUT = 1_000_000  # added to the seed: episodes the run was not trained on
 NUM_ENVS = 8  # environments to choose from, as an episode may end too soon
@@ -74,13 +74,13 @@ def compare_decoders(run: Run, decoders: Mapping[str, str | DecodeConfig], most_
     holds."""
     play_key, imagination_key = random.split(random.key(run.seed + HELD_OUT))
     world = run.world()
-    real, actions = _play(run, play_key, min(most_frames, world.room + 1), world.context)
-    tokens = read(world, real[0])
-    real_film = Film(np.asarray(draw(world, tokens)), np.asarray(tokens))
+    real, actions = _play(run, play_key, min(most_frames, world.max_context + 1), world.context)
+    tokens = encode(world, real[0])
+    real_film = Film(np.asarray(render(world, tokens)), np.asarray(tokens))
     imagination = {}
     for name, decoder in decoders.items():
         imagined_tokens, source = continue_from(run.world(decoder), imagination_key, real, actions)
-        film = Film(np.asarray(draw(world, imagined_tokens[0])), np.asarray(imagined_tokens[0]))
+        film = Film(np.asarray(render(world, imagined_tokens[0])), np.asarray(imagined_tokens[0]))
         context = (part[: world.context] for part in real_film)
         imagination[name] = Imagined(Film(*map(np.concatenate, zip(context, film, strict=True))), np.asarray(source[0]))
     names = run.env.spec.actions

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from itc.runs import load
+from itc.train.runs import load
 from itc.viewer.curves import draw_returns
 from itc.viewer.mask import draw_masks
 from itc.viewer.run_pictures import draw_imagination

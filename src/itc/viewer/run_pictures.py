@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from itc.evaluate.metrics import curve, lines_of
-from itc.runs import Run
 from itc.train.run_folder import RunFolder
+from itc.train.runs import Run
 from itc.viewer.filmstrip import draw_filmstrip
 from itc.viewer.imagination import compare_decoders, to_compare
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array, lax, random
 from jaxtyping import Float32, Int, Int32
 
-from itc.layers import Linear, Normalise
+from itc.networks.layers import Linear, Normalise
 from itc.settings import Count, FractionBelowOne, Positive, Settings
 from itc.world_models.attention import Rotation, block_attention, cached_attention, split_heads
 from itc.world_models.dropout import dropout

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from jax import Array, lax, random
 from jaxtyping import Float32, Int, Int32, UInt32
 
-from itc.hl_gauss import REWARDS, reward_bias
-from itc.layers import Linear, Normalise, standardise, uniform_linear
+from itc.networks.hl_gauss import REWARDS, reward_bias
+from itc.networks.layers import Linear, Normalise, standardise, uniform_linear
 from itc.settings import Count, FractionBelowOne, Settings
 from itc.world_models.attention import Rotation
 from itc.world_models.dropout import dropout
@@ -70,7 +70,7 @@ class POPPrediction(NamedTuple):
     """Predicted logits of a frame, and of the step that leads there."""
 
     tokens: Float32[Array, "*b n k"]
-    reward: Float32[Array, "*b bins"]  # of itc.hl_gauss.REWARDS
+    reward: Float32[Array, "*b bins"]  # of itc.networks.hl_gauss.REWARDS
     done: Float32[Array, "*b 2"]
     members: Float32[Array, "m *b n k"]  # the ensemble's predictions of the tokens
 

@@ -8,7 +8,7 @@ from jax import Array, lax
 from jax.scipy.special import entr
 from jaxtyping import Bool, Float32, Int, PyTree
 
-from itc.hl_gauss import REWARDS
+from itc.networks.hl_gauss import REWARDS
 from itc.world_models.losses import cross_entropies, most_probable
 from itc.world_models.pop import CONTEXT, POPWorldModel
 
@@ -30,7 +30,7 @@ def pop_loss(
     key: Array | None,
     late_ends: bool = False,
 ) -> tuple[Float32[Array, ""], tuple[Float32[Array, " b"], dict[str, Float32[Array, ""]]]]:
-    """Cross-entropies of tokens, reward, end and the ensemble's tokens, summed; with it, each sequence's surprise (its
+    """Cross-entropies of tokens, reward, end and the ensemble's tokens, summed; with it, each sequence's priority (its
     loss of tokens and reward), and the metrics.
 
     A block's prediction belongs to its frame and to the step before, which led there. With `late_ends`, its end is
@@ -60,8 +60,8 @@ def pop_loss(
         "curiosity_loss": _mean(curiosity_losses, predicted),
     }
     loss = sum(losses.values(), jnp.float32(0))
-    surprise = jax.vmap(_mean)(token_losses, predicted) + jax.vmap(_mean)(reward_losses, led_there)
-    return loss, (surprise, {"loss": loss, **losses, "token_accuracy": _mean(correct, predicted)})
+    priority = jax.vmap(_mean)(token_losses, predicted) + jax.vmap(_mean)(reward_losses, led_there)
+    return loss, (priority, {"loss": loss, **losses, "token_accuracy": _mean(correct, predicted)})
 
 
 def intrinsic_reward(members: Float32[Array, "m *b n k"]) -> Float32[Array, "*b"]:

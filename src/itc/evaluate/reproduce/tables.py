@@ -3,6 +3,7 @@
 from functools import partial
 from pathlib import Path
 
+from itc.evaluate.published import value
 from itc.evaluate.reproduce.commands import (
     FULL,
     QUICK,
@@ -20,7 +21,6 @@ from itc.evaluate.reproduce.commands import (
 )
 from itc.evaluate.reproduce.recipe import Recipe, Step
 from itc.presets import find
-from itc.published import value
 
 CLASSIC, GAMES = "craftax-classic", ("asterix", "breakout", "freeway", "space_invaders")
 RETURNED = ("dedieu", "dedieu-tuned", "itc-paper")

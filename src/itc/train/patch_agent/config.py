@@ -52,7 +52,6 @@ class PatchConfig(TrainConfig):
     evaluation_episodes: ClassVar[int] = 1000
 
     interactions: Count = 1_000_000  # steps in the real environments in total, rounded down to whole iterations
-    accumulate: Count = 1  # gradient accumulation: groups that a policy minibatch is split into, to save device memory
     collect: CollectConfig = field(default_factory=CollectConfig)
     tokenizer: TokenizerLearning = field(default_factory=TokenizerLearning)
     world_model: WorldModelConfig = field(default_factory=WorldModelConfig)
@@ -89,8 +88,8 @@ class PatchConfig(TrainConfig):
             )
         divides("ppo.minibatches", self.ppo.minibatches, "collect.num_envs", collect.num_envs)
         envs_per_minibatch = collect.num_envs // self.ppo.minibatches
-        divides("accumulate", self.accumulate, "environments of a minibatch", envs_per_minibatch)
-        divides("accumulate", self.accumulate, "imagine.num_envs", imagine.num_envs)
+        divides("ppo.accumulate", self.ppo.accumulate, "environments of a minibatch", envs_per_minibatch)
+        divides("ppo.accumulate", self.ppo.accumulate, "imagine.num_envs", imagine.num_envs)
         if self.tokenizer.codes != self.world_model.codes:
             raise ValueError(
                 f"tokenizer.codes {self.tokenizer.codes} and world_model.codes {self.world_model.codes} must be equal"

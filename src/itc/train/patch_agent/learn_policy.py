@@ -76,9 +76,9 @@ def batch_of(
 
 
 def learn_policy(
-    state: PolicyState, batch: Batch, config: PPOConfig, entropy_coefficient: float, accumulate: int = 1
+    state: PolicyState, batch: Batch, config: PPOConfig, entropy_coefficient: float
 ) -> tuple[PolicyState, Metrics]:
-    """One update on one minibatch; `accumulate` groups of environments one after the other, to save device memory."""
+    """One update on one minibatch."""
     normaliser = state.normaliser.update(batch.returns, config.target_decay)
 
     def loss(network: ActorCritic, group: Batch):
@@ -93,8 +93,8 @@ def learn_policy(
         return jax.tree.map(jnp.add, total, gradient), metrics
 
     zero = jax.tree.map(jnp.zeros_like, state.network)
-    total, by_group = lax.scan(add, zero, _split(batch, accumulate))
-    gradient = jax.tree.map(lambda leaf: leaf / accumulate, total)
+    total, by_group = lax.scan(add, zero, _split(batch, config.accumulate))
+    gradient = jax.tree.map(lambda leaf: leaf / config.accumulate, total)
     metrics = jax.tree.map(jnp.mean, by_group)
     network, optimiser, metrics["gradient_norm"] = follow_gradient(
         _optimiser(config), state.optimiser, state.network, gradient
@@ -102,14 +102,12 @@ def learn_policy(
     return PolicyState(network, optimiser, normaliser), metrics
 
 
-def learn_policy_in_epochs(
-    state: PolicyState, batch: Batch, config: PPOConfig, accumulate: int = 1
-) -> tuple[PolicyState, Metrics]:
+def learn_policy_in_epochs(state: PolicyState, batch: Batch, config: PPOConfig) -> tuple[PolicyState, Metrics]:
     """Several epochs over a real rollout, in minibatches of whole environments, always in the same order."""
     minibatches = _split(batch, config.minibatches)
 
     def update(state: PolicyState, minibatch: Batch):
-        return learn_policy(state, minibatch, config, config.entropy_coefficient, accumulate)
+        return learn_policy(state, minibatch, config, config.entropy_coefficient)
 
     def epoch(state: PolicyState, _):
         return lax.scan(update, state, minibatches)

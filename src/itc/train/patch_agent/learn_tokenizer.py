@@ -25,7 +25,7 @@ class TokenizerLearning(Settings):
 
 def learn_tokenizer(
     codebook: patches.Codebook,
-    memory: replay.Replay,
+    buffer: replay.Replay,
     key: Array,
     windows: int,
     length: int,
@@ -35,7 +35,7 @@ def learn_tokenizer(
     """Sample batches of windows from the replay buffer, and add their new patches to the codebook."""
 
     def grow(codebook, key):
-        frames = replay.sample(memory, key, windows, length)["frame"]
+        frames = replay.sample(buffer, key, windows, length)["frame"]
         return patches.update(codebook, frames.reshape(-1, *frames.shape[2:]), config), None
 
     return lax.scan(grow, codebook, random.split(key, updates))[0]

@@ -35,13 +35,13 @@ class PatchWorld(ModelEnv):
     shows_tokens: ClassVar[bool] = False
 
     @property
-    def room(self) -> int:
+    def max_context(self) -> int:
         return self.model.config.context_frames
 
-    def read(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
+    def encode(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
         return patches.encode(self.codebook, frames)
 
-    def show(self, tokens: Int[Array, "b n"]) -> UInt8[Array, "b H W c"]:
+    def render(self, tokens: Int[Array, "b n"]) -> UInt8[Array, "b H W c"]:
         return patches.decode(self.codebook, tokens, self.spec.grid)
 
     def start_from_tokens(
@@ -60,7 +60,7 @@ class PatchWorld(ModelEnv):
         fresh, codes = None if self.copy_after_done else done, jnp.minimum(self.codebook.size, self.bucket)
         decoded = self.decode(prediction.tokens, state.tokens, token_key, fresh, codes)
         outcome = ImaginedStep(
-            frame=self.show(decoded.tokens),
+            frame=self.render(decoded.tokens),
             reward=random.categorical(reward_key, prediction.reward).astype(jnp.float32),
             terminated=done,
             truncated=jnp.zeros_like(done),

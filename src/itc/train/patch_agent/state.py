@@ -29,7 +29,7 @@ class PatchState(NamedTuple):
     play: Play  # the real environments and the policy's recurrent state
     tally: Tally  # returns of the episodes played
     policy: PolicyState
-    memory: replay.Replay  # the replay buffer
+    buffer: replay.Replay  # the replay buffer
     codebook: patches.Codebook
     world_model: WorldModelState
     key: Array  # never changes: each part derives its own key from it
@@ -64,7 +64,7 @@ def _state_with(env_state: Any, frame: Array, spec: EnvSpec, config: PatchConfig
         play=begin(env_state, frame, network.initial_state(num_envs)),
         tally=new_tally(spec, num_envs, config.recent_iterations),
         policy=new_policy_state(network, config.ppo),
-        memory=replay.empty_replay(one_step, replay.ReplayConfig(config.collect.replay_frames, num_envs)),
+        buffer=replay.empty_replay(one_step, replay.ReplayConfig(config.collect.replay_frames, num_envs)),
         codebook=patches.empty_codebook(config.tokenizer.config(spec)),
         world_model=new_world_model_state(model, config.world_model_learning),
         key=key,

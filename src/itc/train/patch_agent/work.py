@@ -35,7 +35,7 @@ UPDATES_PER_PART = 25  # at most, compiled into one call
 
 def parts_of(env: Environment, config: PatchConfig, iteration: int) -> list[Part]:
     """The parts of one iteration (counted from 0), in order."""
-    parts = [Part("play", partial(_play, env, config)), Part("tokenizer", partial(_grow_codebook, env, config))]
+    parts = [Part("play", partial(_play, env, config)), Part("tokenizer", partial(grow_codebook, env, config))]
     learning = config.world_model_learning
     updates = learning.updates * learning.minibatches
     parts += parts_of_updates("world model", partial(_learn_world_model, config), updates, UPDATES_PER_PART)
@@ -54,7 +54,7 @@ def _play(env: Environment, config: PatchConfig, state: PatchState, key: Array) 
         play=play,
         tally=count(state.tally, seen, state.iteration),
         policy=policy,
-        memory=replay.add(state.memory, as_steps(seen)),
+        buffer=replay.add(state.buffer, as_steps(seen)),
     ), metrics
 
 
@@ -63,13 +63,13 @@ def _learn_from_play(
     policy: PolicyState, recurrent_state: Array, seen: Rollout, after: Play, config: PatchConfig
 ) -> tuple[PolicyState, Metrics]:
     batch = batch_of(policy, recurrent_state, seen, after, config.ppo, config.compat.leaky_gae)
-    return learn_policy_in_epochs(policy, batch, config.ppo, config.accumulate)
+    return learn_policy_in_epochs(policy, batch, config.ppo)
 
 
-def _grow_codebook(env: Environment, config: PatchConfig, state: PatchState, key: Array) -> tuple[PatchState, Metrics]:
+def grow_codebook(env: Environment, config: PatchConfig, state: PatchState, key: Array) -> tuple[PatchState, Metrics]:
     windows, length = config.collect.num_envs, config.world_model.context_frames + 1
     tokenizer = config.tokenizer.config(env.spec)
-    grown = _grown(state.codebook, state.memory, key, windows, length, config.tokenizer.updates, tokenizer)
+    grown = _grown(state.codebook, state.buffer, key, windows, length, config.tokenizer.updates, tokenizer)
     patches.report_saturation(state.codebook, grown)
     return state._replace(codebook=grown), {"codes": grown.size.astype(jnp.float32)}
 
@@ -78,16 +78,16 @@ _grown = jax.jit(learn_tokenizer, static_argnums=(3, 4, 5, 6))
 
 
 def _learn_world_model(config: PatchConfig, updates: int, state: PatchState, key: Array) -> tuple[PatchState, Metrics]:
-    world_model, metrics = _updated_world_model(
-        state.world_model, state.memory, state.codebook, key, updates, state.codebook.bucket, config
+    world_model, metrics = updated_world_model(
+        state.world_model, state.buffer, state.codebook, key, updates, state.codebook.bucket, config
     )
     return state._replace(world_model=world_model), metrics
 
 
 @partial(jax.jit, static_argnames=("updates", "bucket", "config"), donate_argnames="world_model")
-def _updated_world_model(
+def updated_world_model(
     world_model: WorldModelState,
-    memory: replay.Replay,
+    buffer: replay.Replay,
     codebook: patches.Codebook,
     key: Array,
     updates: int,
@@ -98,17 +98,17 @@ def _updated_world_model(
 
     def update(world_model, key):
         sample_key, dropout_key = random.split(key)
-        experience = draw_experience(memory, codebook, sample_key, learning.sequences, context_frames)
+        experience = draw_experience(buffer, codebook, sample_key, learning.sequences, context_frames)
         return learn_world_model(world_model, experience, codebook.size, dropout_key, bucket, learning)
 
     return repeat(update, world_model, key, updates)
 
 
 def draw_experience(
-    memory: replay.Replay, codebook: patches.Codebook, key: Array, sequences: int, context_frames: int
+    buffer: replay.Replay, codebook: patches.Codebook, key: Array, sequences: int, context_frames: int
 ) -> Experience:
     """Windows sampled from the replay buffer, as tokens of the current codebook."""
-    window = replay.sample(memory, key, sequences, context_frames + 1)
+    window = replay.sample(buffer, key, sequences, context_frames + 1)
     frames = window["frame"]
     tokens = patches.encode(codebook, frames.reshape(-1, *frames.shape[2:]))
     tokens = tokens.reshape(sequences, context_frames + 1, -1)
@@ -119,7 +119,7 @@ def _learn_in_imagination(
     env: Environment, config: PatchConfig, updates: int, state: PatchState, key: Array
 ) -> tuple[PatchState, Metrics]:
     world = world_of(state, env, config, config.decode_config)
-    policy, metrics = _improved_in_imagination(state.policy, world, state.memory, key, updates, config)
+    policy, metrics = improved_in_imagination(state.policy, world, state.buffer, key, updates, config)
     return state._replace(policy=policy), metrics
 
 
@@ -136,17 +136,15 @@ def world_of(state: PatchState, env: Environment, config: PatchConfig, decoder: 
 
 
 @partial(jax.jit, static_argnames=("updates", "config"), donate_argnames="policy")
-def _improved_in_imagination(
-    policy: PolicyState, world: PatchWorld, memory: replay.Replay, key: Array, updates: int, config: PatchConfig
+def improved_in_imagination(
+    policy: PolicyState, world: PatchWorld, buffer: replay.Replay, key: Array, updates: int, config: PatchConfig
 ) -> tuple[PolicyState, Metrics]:
     def update(policy: PolicyState, key: Array):
         recurrent_state, imagined, after = imagine_from_replay(
-            world, policy.network, memory, key, config.imagine, config.compat.burn_in_reset
+            world, policy.network, buffer, key, config.imagine, config.compat.burn_in_reset
         )
         batch = batch_of(policy, recurrent_state, imagined, after, config.ppo, config.compat.leaky_gae)
-        policy, metrics = learn_policy(
-            policy, batch, config.ppo, config.ppo.imagined_entropy_coefficient, config.accumulate
-        )
+        policy, metrics = learn_policy(policy, batch, config.ppo, config.ppo.imagined_entropy_coefficient)
         return policy, metrics | imagination_metrics(imagined)
 
     return repeat(update, policy, key, updates)
@@ -163,14 +161,14 @@ class ImaginedPlay(NamedTuple):
 def imagine_from_replay(
     world: PatchWorld,
     network: ActorCritic,
-    memory: replay.Replay,
+    buffer: replay.Replay,
     key: Array,
     config: ImagineConfig,
     released_burn_in: bool = False,
 ) -> ImaginedPlay:
     """An imagined rollout of the policy, starting from frames sampled from the replay buffer."""
     sample_key, imagination_key = random.split(key)
-    window = replay.sample(memory, sample_key, config.num_envs, config.burn_in + 1)
+    window = replay.sample(buffer, sample_key, config.num_envs, config.burn_in + 1)
     recurrent_state, first = burn_in(network, window, released_burn_in)
     start, no_actions = window["frame"][:, -1:], window["action"][:, :0]
     policy = SamplingPolicy(network)

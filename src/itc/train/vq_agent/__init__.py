@@ -60,15 +60,15 @@ class VQAgent(Agent):
         self, state: VQState, world: VQWorld, config: VQConfig, key: Array, num_envs: int, steps: int
     ) -> Rollout:
         imagine_config = replace(config.imagine, num_envs=num_envs)
-        policy = TokenPolicy(state.policy.network, world.tokenizer.codebook, forgets=False)
-        return _imagine(world, policy, state.memory, key, imagine_config, steps, config.compat.look_ahead)
+        policy = TokenPolicy(state.policy.network, world.tokenizer.codebook, resets=False)
+        return _imagine(world, policy, state.buffer, key, imagine_config, steps, config.compat.look_ahead)
 
 
 def _imagine_frames(world: VQWorld, *arguments) -> Rollout:
     """An imagined rollout with frames in place of the tokens that are the policy's input."""
     imagined = imagine_from_replay(world, *arguments, read=True).rollout
-    frames = jax.vmap(world.show)(imagined.frames)
-    return imagined._replace(frames=frames, final_frame=world.show(imagined.final_frame))
+    frames = jax.vmap(world.render)(imagined.frames)
+    return imagined._replace(frames=frames, final_frame=world.render(imagined.final_frame))
 
 
 _decode = jax.jit(VQVAE.decode)

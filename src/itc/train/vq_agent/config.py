@@ -72,15 +72,15 @@ class WorldModelLearning(Settings):
 
     updates: Count = 200  # updates per epoch
     sequences: Count = 32  # sequences per update, each of `world_model.context_frames` frames
-    surprising: Fraction = 0.3  # share of sequences that are sampled by priority, the last loss on them; rounded up
+    prioritised: Fraction = 0.3  # share of sequences that are sampled by priority, the last loss on them; rounded up
     after: CountOrZero = 25  # epochs before the world model starts to learn
     learning_rate: Positive = 2e-4  # learning rate of AdamW
     weight_decay: NotNegative = 0.05  # weight decay of AdamW
     max_gradient_norm: Positive = 3.0  # gradients are clipped to this norm
 
     @property
-    def surprising_sequences(self) -> int:
-        return math.ceil(self.surprising * self.sequences - 1e-9)  # 0.07 · 100 is a little more than 7
+    def prioritised_sequences(self) -> int:
+        return math.ceil(self.prioritised * self.sequences - 1e-9)  # 0.07 · 100 is a little more than 7
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Learned(NamedTuple):
     """The result of an update."""
 
     state: WorldModelState
-    surprise: Float32[Array, " b"]  # loss of each sequence (tokens and reward), its priority from now on
+    priority: Float32[Array, " b"]  # loss of each sequence (tokens and reward), its priority from now on
     metrics: Metrics
 
 
@@ -46,8 +46,8 @@ def learn_world_model(
     late_ends: bool = False,
 ) -> Learned:
     """One update on a batch of sequences."""
-    gradient, (surprise, metrics) = jax.grad(pop_loss, has_aux=True)(state.model, codebook, segments, key, late_ends)
+    gradient, (priority, metrics) = jax.grad(pop_loss, has_aux=True)(state.model, codebook, segments, key, late_ends)
     model, optimiser, metrics["gradient_norm"] = follow_gradient(
         _optimiser(state.model, learning), state.optimiser, state.model, gradient
     )
-    return Learned(WorldModelState(model, optimiser), surprise, metrics)
+    return Learned(WorldModelState(model, optimiser), priority, metrics)

@@ -8,7 +8,7 @@ from jax import Array, random
 from jaxtyping import Bool, Int, Int32, UInt8
 
 from itc.decoding.config import DecodeConfig
-from itc.hl_gauss import REWARDS
+from itc.networks.hl_gauss import REWARDS
 from itc.tokenizers.vqvae import VQVAE, Statistics
 from itc.train.imagine import ImaginedStep, ModelEnv, condition_on
 from itc.types import EnvSpec
@@ -42,13 +42,13 @@ class VQWorld(ModelEnv):
     shows_tokens: ClassVar[bool] = True
 
     @property
-    def room(self) -> int:
+    def max_context(self) -> int:
         return self.model.config.context_frames - 1  # the last frame of a training sequence is only predicted
 
-    def read(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
+    def encode(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
         return self.tokenizer.encode(frames)
 
-    def show(self, tokens: Int[Array, "b n"]) -> UInt8[Array, "b H W c"]:
+    def render(self, tokens: Int[Array, "b n"]) -> UInt8[Array, "b H W c"]:
         return self.tokenizer.decode(tokens, self.statistics)
 
     def start_from_tokens(

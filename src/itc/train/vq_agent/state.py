@@ -10,12 +10,12 @@ from jaxtyping import Int32
 
 from itc.envs.base import Environment
 from itc.envs.rollout import Play, begin
-from itc.episodes import initial_state
 from itc.policies.lstm import LSTMActorCritic
 from itc.replay import Replay
 from itc.tokenizers.vqvae import VQVAE
 from itc.train.collect import Tally, new_tally
 from itc.train.vq_agent.config import VQConfig
+from itc.train.vq_agent.episodes import empty_episodes
 from itc.train.vq_agent.learn_policy import PolicyState, new_policy_state
 from itc.train.vq_agent.learn_tokenizer import TokenizerState, new_tokenizer_state
 from itc.train.vq_agent.learn_world_model import WorldModelState, new_world_model_state
@@ -33,7 +33,7 @@ class VQState(NamedTuple):
     play: Play  # the real environment and the policy's recurrent state
     episode: Int32[Array, ""]  # number of the current episode
     tally: Tally  # returns of the episodes played
-    memory: Replay  # the replay buffer
+    buffer: Replay  # the replay buffer
     tokenizer: TokenizerState
     world_model: WorldModelState
     policy: PolicyState
@@ -63,7 +63,7 @@ def _state_with(env_state: Any, frame: Any, spec: EnvSpec, config: VQConfig, key
         play=begin(env_state, frame, network.initial_state(NUM_ENVS)),
         episode=jnp.zeros((), jnp.int32),
         tally=new_tally(spec, NUM_ENVS, config.recent_iterations),
-        memory=initial_state(spec, config.collect.replay_frames),
+        buffer=empty_episodes(spec, config.collect.replay_frames),
         tokenizer=new_tokenizer_state(vqvae, config.tokenizer),
         world_model=new_world_model_state(model, config.world_model_learning),
         policy=new_policy_state(network, config.actor_critic, config.imagine.num_envs * config.imagination_steps),

@@ -18,16 +18,6 @@ from itc.envs.base import Environment
 from itc.envs.rollout import Play, rollout
 from itc.envs.whole_episodes import AT_ONCE_FROM_PYTHON as AT_ONCE
 from itc.envs.whole_episodes import play_episodes
-from itc.episodes import (
-    beginnings,
-    endings,
-    pick,
-    pick_surprising,
-    piece_from,
-    piece_until,
-    steps_of,
-    with_steps,
-)
 from itc.policies.lstm import LSTMState
 from itc.policies.token_player import FramePolicy, TokenPolicy
 from itc.replay import Replay
@@ -38,6 +28,16 @@ from itc.train.collect import collect, count
 from itc.train.imagine import imagination_metrics
 from itc.train.optimise import repeat
 from itc.train.vq_agent.config import LEAST_PIECE, SHORTEST_ROLLOUT, ImagineConfig, VQConfig
+from itc.train.vq_agent.episodes import (
+    beginnings,
+    endings,
+    pick,
+    piece_from,
+    piece_until,
+    sample_by_priority,
+    steps_of,
+    with_steps,
+)
 from itc.train.vq_agent.learn_policy import PolicyState, learn_policy
 from itc.train.vq_agent.learn_tokenizer import TokenizerState, learn_tokenizer, perceptual_of
 from itc.train.vq_agent.learn_world_model import WorldModelState, learn_world_model
@@ -85,7 +85,7 @@ def _play(env: Environment, config: VQConfig, state: VQState, key: Array) -> tup
     collecting = config.collect
     player = player_of(state, collecting.temperature, collecting.epsilon)
     # Every epoch computes the recurrent state anew, from the last frames of the current episode.
-    recurrent_state = _burned_in(player, state.memory, state.episode, collecting.burn_in)
+    recurrent_state = _burned_in(player, state.buffer, state.episode, collecting.burn_in)
     before = state.play._replace(policy=recurrent_state)
     play, seen = collect(env, player, before, key, collecting.steps, ("last_frame",))
     stored = steps_of(seen, int(state.episode), env.spec.cells)
@@ -94,30 +94,30 @@ def _play(env: Environment, config: VQConfig, state: VQState, key: Array) -> tup
         play=play,
         episode=jnp.int32(stored.episode),
         tally=count(state.tally, seen._replace(frames=None, final_frame=None, outcome=outcome), state.iteration),
-        memory=replay.add(state.memory, stored.steps, stored.count),
+        buffer=replay.add(state.buffer, stored.steps, stored.count),
     ), {}
 
 
 @partial(jax.jit, static_argnames="frames")
-def _burned_in(player: FramePolicy, memory: Replay, episode: Int32[Array, ""], frames: int) -> LSTMState:
+def _burned_in(player: FramePolicy, buffer: Replay, episode: Int32[Array, ""], frames: int) -> LSTMState:
     """The policy's recurrent state after the last frames of the current episode; the initial state if it has none."""
-    seen = piece_until(memory, (memory.head - 1)[None] % memory.slots, frames, "frame", "episode")
+    seen = piece_until(buffer, (buffer.head - 1)[None] % buffer.slots, frames, "frame", "episode")
     mask = seen.mask & (seen.steps["episode"] == episode)
     tokens = player.tokenizer.encode(seen.steps["frame"][0])
     network = player.policy.network
-    return network.watch(network.initial_state(1), player.policy.codebook[tokens][None], mask)
+    return network.burn_in(network.initial_state(1), player.policy.codebook[tokens][None], mask)
 
 
 def _learn_tokenizer(config: VQConfig, updates: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:
     perceptual = perceptual_of(config.tokenizer.perceptual_weights, config.compat.perceptual_dropout)
-    tokenizer, metrics = updated_tokenizer(state.tokenizer, state.memory, perceptual, key, updates, config)
+    tokenizer, metrics = updated_tokenizer(state.tokenizer, state.buffer, perceptual, key, updates, config)
     return state._replace(tokenizer=tokenizer), metrics
 
 
 @partial(jax.jit, static_argnames=("updates", "config"), donate_argnames="tokenizer")
 def updated_tokenizer(
     tokenizer: TokenizerState,
-    memory: Replay,
+    buffer: Replay,
     perceptual: Perceptual | None,
     key: Array,
     updates: int,
@@ -125,7 +125,7 @@ def updated_tokenizer(
 ) -> tuple[TokenizerState, Metrics]:
     def update(tokenizer: TokenizerState, key: Array):
         pick_key, loss_key = random.split(key)
-        frames = memory.steps["frame"][0][pick(pick_key, beginnings(memory, 1), config.tokenizer.frames)]
+        frames = buffer.steps["frame"][0][pick(pick_key, beginnings(buffer, 1), config.tokenizer.frames)]
         return learn_tokenizer(tokenizer, frames, perceptual, loss_key, config.tokenizer)
 
     return repeat(update, tokenizer, key, updates)
@@ -133,54 +133,54 @@ def updated_tokenizer(
 
 def _encode_replay(start: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:
     """Tokens depend only on their frame, so they can be stored until the tokenizer changes again."""
-    return state._replace(memory=encode_replay(state.memory, state.tokenizer.model, jnp.int32(start))), {}
+    return state._replace(buffer=encode_replay(state.buffer, state.tokenizer.model, jnp.int32(start))), {}
 
 
-@partial(jax.jit, donate_argnames="memory")
-def encode_replay(memory: Replay, tokenizer: VQVAE, start: Int32[Array, ""]) -> Replay:
+@partial(jax.jit, donate_argnames="buffer")
+def encode_replay(buffer: Replay, tokenizer: VQVAE, start: Int32[Array, ""]) -> Replay:
     """Encode `FRAMES_PER_PART` frames of the replay buffer from slot `start` on, as far as slots are filled."""
-    frames, at_once = memory.steps["frame"][0], min(FRAMES_AT_ONCE, memory.slots)
+    frames, at_once = buffer.steps["frame"][0], min(FRAMES_AT_ONCE, buffer.slots)
 
     def encode_batch(turn, tokens):
         # The last batch may overlap the one before, which changes nothing.
-        first = jnp.minimum(start + turn * at_once, memory.slots - at_once)
+        first = jnp.minimum(start + turn * at_once, buffer.slots - at_once)
         encoded = tokenizer.encode(lax.dynamic_slice_in_dim(frames, first, at_once)).astype(jnp.uint16)
         return lax.dynamic_update_slice_in_dim(tokens, encoded, first, axis=0)
 
-    end = jnp.minimum(start + FRAMES_PER_PART, memory.stored)
+    end = jnp.minimum(start + FRAMES_PER_PART, buffer.stored)
     turns = jnp.maximum(0, (end - start + at_once - 1) // at_once)
-    return with_steps(memory, tokens=lax.fori_loop(0, turns, encode_batch, memory.steps["tokens"][0]))
+    return with_steps(buffer, tokens=lax.fori_loop(0, turns, encode_batch, buffer.steps["tokens"][0]))
 
 
 def _learn_world_model(config: VQConfig, updates: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:
     codebook = state.tokenizer.model.codebook
-    world_model, memory, metrics = updated_world_model(state.world_model, state.memory, codebook, key, updates, config)
-    return state._replace(world_model=world_model, memory=memory), metrics
+    world_model, buffer, metrics = updated_world_model(state.world_model, state.buffer, codebook, key, updates, config)
+    return state._replace(world_model=world_model, buffer=buffer), metrics
 
 
-@partial(jax.jit, static_argnames=("updates", "config"), donate_argnames=("world_model", "memory"))
+@partial(jax.jit, static_argnames=("updates", "config"), donate_argnames=("world_model", "buffer"))
 def updated_world_model(
-    world_model: WorldModelState, memory: Replay, codebook: Array, key: Array, updates: int, config: VQConfig
+    world_model: WorldModelState, buffer: Replay, codebook: Array, key: Array, updates: int, config: VQConfig
 ) -> tuple[WorldModelState, Replay, Metrics]:
-    learning, allowed = config.world_model_learning, beginnings(memory, LEAST_PIECE)
-    surprising = learning.surprising_sequences  # sampled by priority, which is the surprise: the last loss
+    learning, allowed = config.world_model_learning, beginnings(buffer, LEAST_PIECE)
+    prioritised = learning.prioritised_sequences
 
     def update(carry, key: Array):
-        world_model, surprise = carry
+        world_model, priority = carry
         pick_key, dropout_key = random.split(key)
-        first = pick_surprising(pick_key, allowed, surprise, surprising, learning.sequences - surprising)
-        segments = segments_from(memory, first, config.world_model.context_frames)
+        first = sample_by_priority(pick_key, allowed, priority, prioritised, learning.sequences - prioritised)
+        segments = segments_from(buffer, first, config.world_model.context_frames)
         learned = learn_world_model(world_model, codebook, segments, dropout_key, learning, config.compat.late_ends)
-        return (learned.state, surprise.at[first].set(learned.surprise)), learned.metrics
+        return (learned.state, priority.at[first].set(learned.priority)), learned.metrics
 
-    start = (world_model, memory.steps["surprise"][0])
-    (world_model, surprise), metrics = repeat(update, start, key, updates)
-    return world_model, with_steps(memory, surprise=surprise), metrics
+    start = (world_model, buffer.steps["priority"][0])
+    (world_model, priority), metrics = repeat(update, start, key, updates)
+    return world_model, with_steps(buffer, priority=priority), metrics
 
 
-def segments_from(memory: Replay, first: Int32[Array, " b"], length: int) -> Segments:
+def segments_from(buffer: Replay, first: Int32[Array, " b"], length: int) -> Segments:
     """Training sequences of the world model, from these slots of the replay buffer on."""
-    steps, mask = piece_from(memory, first, length, "tokens", "action", "reward", "end")
+    steps, mask = piece_from(buffer, first, length, "tokens", "action", "reward", "end")
     return Segments(steps["tokens"].astype(jnp.int32), steps["action"], steps["reward"], steps["end"], mask)
 
 
@@ -188,7 +188,7 @@ def _learn_in_imagination(
     env: Environment, config: VQConfig, updates: int, state: VQState, key: Array
 ) -> tuple[VQState, Metrics]:
     policy, metrics = improved_in_imagination(
-        state.policy, world_of(state, env, config, config.decode_config), state.memory, key, updates, config
+        state.policy, world_of(state, env, config, config.decode_config), state.buffer, key, updates, config
     )
     return state._replace(policy=policy), metrics
 
@@ -210,14 +210,14 @@ def world_of(state: VQState, env: Environment, config: VQConfig, decoder: Decode
 
 @partial(jax.jit, static_argnames=("updates", "config"), donate_argnames="policy")
 def improved_in_imagination(
-    policy: PolicyState, world: VQWorld, memory: Replay, key: Array, updates: int, config: VQConfig
+    policy: PolicyState, world: VQWorld, buffer: Replay, key: Array, updates: int, config: VQConfig
 ) -> tuple[PolicyState, Metrics]:
     codebook = world.tokenizer.codebook
 
     def update(policy: PolicyState, key: Array):
-        token_policy = TokenPolicy(policy.network, codebook, forgets=False)
+        token_policy = TokenPolicy(policy.network, codebook, resets=False)
         recurrent_state, imagined = imagine_from_replay(
-            world, token_policy, memory, key, config.imagine, config.imagination_steps, config.compat.look_ahead
+            world, token_policy, buffer, key, config.imagine, config.imagination_steps, config.compat.look_ahead
         )
         policy, metrics = learn_policy(policy, recurrent_state, imagined, codebook, config.actor_critic)
         return policy, metrics | imagination_metrics(imagined)
@@ -235,7 +235,7 @@ class ImaginedPlay(NamedTuple):
 def imagine_from_replay(
     world: VQWorld,
     policy: TokenPolicy,
-    memory: Replay,
+    buffer: Replay,
     key: Array,
     config: ImagineConfig,
     steps: int,
@@ -250,12 +250,12 @@ def imagine_from_replay(
     has encoded the replay buffer; with `read`, frames are encoded here instead.
     """
     pick_key, imagination_key, play_key = random.split(key, 3)
-    last = pick(pick_key, endings(memory, SHORTEST_ROLLOUT), config.num_envs)
-    sequence, mask = piece_until(memory, last, config.burn_in + 2, "frame" if read else "tokens", "action")
+    last = pick(pick_key, endings(buffer, SHORTEST_ROLLOUT), config.num_envs)
+    sequence, mask = piece_until(buffer, last, config.burn_in + 2, "frame" if read else "tokens", "action")
     action = sequence["action"]
-    tokens = world.read_sequences(sequence["frame"]) if read else sequence["tokens"].astype(jnp.int32)
+    tokens = world.encode_sequences(sequence["frame"]) if read else sequence["tokens"].astype(jnp.int32)
     current = -1 if look_ahead else -2  # the frame from which the first action is chosen
-    recurrent_state = policy.network.watch(
+    recurrent_state = policy.network.burn_in(
         policy.initial_state(config.num_envs), policy.codebook[tokens[:, :current]], mask[:, :current]
     )
     world_state = world.start_from_tokens(

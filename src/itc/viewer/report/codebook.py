@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from itc.runs import Run
+from itc.train.runs import Run
 from itc.viewer.report.markup import Markup, element
 from itc.viewer.report.pixels import contact_sheet, data_uri
 from itc.viewer.report.section import Section, prose

@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from itc.evaluate.groups import group
-from itc.runs import load
+from itc.train.runs import load
 from itc.viewer.report.codebook import codebook, sheet_of
 from itc.viewer.report.curves import curves
 from itc.viewer.report.evaluation import evaluation

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Int, UInt8
 
 from itc.decoding.config import PRESETS
-from itc.runs import Run
+from itc.train.runs import Run
 from itc.types import EnvSpec
 from itc.viewer.imagination import Comparison, compare_decoders, to_compare
 from itc.viewer.report.markup import Markup, element

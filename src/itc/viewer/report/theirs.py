@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from itc import published
-from itc.evaluate import human_normalised
+from itc.evaluate import human_normalised, published
 
 OURS_TO_THEIRS = {  # measure of `itc accuracy` → the closest of the paper's: measure, subset of the data
     "plausible · context 1 · all": ("accuracy %", "all transitions"),

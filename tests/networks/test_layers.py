@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from jax import random
 
-from itc.layers import convolve_by_library, convolve_by_product
+from itc.networks.layers import convolve_by_library, convolve_by_product
 
 
 @pytest.mark.parametrize(("height", "width", "stride"), [(5, 4, 1), (8, 6, 2), (1, 7, 2)])

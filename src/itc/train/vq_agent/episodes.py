@@ -2,7 +2,7 @@
 
 After its steps an episode has a last frame, at which no action was taken: it is stored as a step of its own, with
 action 0 and reward 0. A step has its episode's number, so a piece ends where the number changes. It also has its
-frame's tokens, once they are computed, and the surprise of the piece that begins there: the world model's last loss.
+frame's tokens, once they are computed, and the priority of the piece that begins there: the world model's last loss.
 """
 
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float32, Int32
 from itc.replay import Replay, ReplayConfig, empty_replay
 from itc.types import EnvSpec, Rollout
 
-NEW_SURPRISE = 10.0  # of pieces not trained on yet: more than any other, so that they soon are
+NEW_PRIORITY = 10.0  # of pieces not trained on yet: more than any other, so that they soon are
 
 
 class Piece(NamedTuple):
@@ -26,7 +26,7 @@ class Piece(NamedTuple):
     mask: Bool[Array, "b t"]
 
 
-def initial_state(spec: EnvSpec, frames: int) -> Replay:
+def empty_episodes(spec: EnvSpec, frames: int) -> Replay:
     one_step = {
         "frame": jax.ShapeDtypeStruct(spec.frame_shape, jnp.uint8),
         "tokens": jax.ShapeDtypeStruct((spec.cells,), jnp.uint16),
@@ -34,7 +34,7 @@ def initial_state(spec: EnvSpec, frames: int) -> Replay:
         "reward": jax.ShapeDtypeStruct((), jnp.float32),
         "end": jax.ShapeDtypeStruct((), jnp.bool_),
         "episode": jax.ShapeDtypeStruct((), jnp.int32),
-        "surprise": jax.ShapeDtypeStruct((), jnp.float32),
+        "priority": jax.ShapeDtypeStruct((), jnp.float32),
     }
     return empty_replay(one_step, ReplayConfig(frames, num_envs=1))
 
@@ -67,7 +67,7 @@ def steps_of(seen: Rollout, episode: int, cells: int) -> Stored:
         "reward": np.zeros(2 * t, np.float32),
         "end": np.zeros(2 * t, bool),
         "episode": np.zeros(2 * t, np.int32),
-        "surprise": np.full(2 * t, NEW_SURPRISE, np.float32),
+        "priority": np.full(2 * t, NEW_PRIORITY, np.float32),
     }
     for name, values in (
         ("frame", frames),
@@ -122,15 +122,15 @@ def pick(key: Array, allowed: Bool[Array, " slots"], count: int) -> Int32[Array,
     return _highest(random.uniform(key, allowed.shape), allowed, count)
 
 
-def pick_surprising(
-    key: Array, allowed: Bool[Array, " slots"], surprise: Float32[Array, " slots"], surprising: int, others: int
+def sample_by_priority(
+    key: Array, allowed: Bool[Array, " slots"], priority: Float32[Array, " slots"], prioritised: int, others: int
 ) -> Int32[Array, " count"]:
-    """Some slots drawn with probabilities softmax(surprise), the others equally likely from the rest, all mixed up.
+    """Some slots drawn with probabilities softmax(priority), the others equally likely from the rest, all mixed up.
 
     Adding Gumbel noise to the logits and taking the highest is the same as drawing one after the other.
     """
     first_key, rest_key, order_key = random.split(key, 3)
-    first = _highest(surprise + random.gumbel(first_key, surprise.shape), allowed, surprising)
+    first = _highest(priority + random.gumbel(first_key, priority.shape), allowed, prioritised)
     rest = pick(rest_key, allowed.at[first].set(False), others)
     # Where everything is among the first, there is no rest.
     rest = jnp.where(allowed[rest], rest, jnp.argmax(allowed))

@@ -8,15 +8,15 @@ from jax import random
 
 from itc import replay
 from itc.envs.base import Step
-from itc.episodes import (
-    NEW_SURPRISE,
+from itc.train.vq_agent.episodes import (
+    NEW_PRIORITY,
     beginnings,
+    empty_episodes,
     endings,
-    initial_state,
     pick,
-    pick_surprising,
     piece_from,
     piece_until,
+    sample_by_priority,
     steps_of,
     with_steps,
 )
@@ -42,7 +42,7 @@ def played(terminated, truncated, start=0):
 
 
 def filled(slots=16, *rollouts):
-    buffer, episode = initial_state(SPEC, slots), 0
+    buffer, episode = empty_episodes(SPEC, slots), 0
     for one in rollouts:
         stored = steps_of(one, episode, SPEC.cells)
         buffer, episode = replay.add(buffer, stored.steps, stored.count), stored.episode
@@ -62,7 +62,7 @@ def test_an_episode_leaves_its_last_frame_without_an_action():
     np.testing.assert_array_equal(steps["reward"], [0, 1, 0, 2, 3, 0])
     np.testing.assert_array_equal(steps["action"], [0, 1, 0, 0, 1, 0])
     np.testing.assert_array_equal(steps["end"], [0, 1, 0, 0, 0, 0])  # a time limit is no end
-    assert (steps["surprise"] == NEW_SURPRISE).all()
+    assert (steps["priority"] == NEW_PRIORITY).all()
 
 
 def test_pieces_begin_and_end_within_episodes():
@@ -109,9 +109,9 @@ def test_picks_are_allowed_and_do_not_repeat():
 
 
 def test_surprising_pieces_are_drawn_by_their_softmax():
-    surprise = jnp.log(jnp.array([1.0, 2.0, 3.0, 94.0, 1000.0]))
+    priority = jnp.log(jnp.array([1.0, 2.0, 3.0, 94.0, 1000.0]))
     allowed = jnp.array([True, True, True, True, False])
-    draw = jax.jit(jax.vmap(lambda key: pick_surprising(key, allowed, surprise, 1, 0)[0]))
+    draw = jax.jit(jax.vmap(lambda key: sample_by_priority(key, allowed, priority, 1, 0)[0]))
     counts = np.bincount(np.asarray(draw(random.split(random.key(0), 20_000))), minlength=5) / 20_000
     np.testing.assert_allclose(counts, [0.01, 0.02, 0.03, 0.94, 0.0], atol=0.005)
 
@@ -119,22 +119,24 @@ def test_surprising_pieces_are_drawn_by_their_softmax():
 def test_the_others_are_drawn_from_the_rest():
     allowed = jnp.ones(40, bool)
     for seed in range(5):
-        chosen = np.asarray(pick_surprising(random.key(seed), allowed, jnp.zeros(40), 10, 22))
+        chosen = np.asarray(sample_by_priority(random.key(seed), allowed, jnp.zeros(40), 10, 22))
         assert len(set(chosen)) == 32
-    all_of_them = np.asarray(pick_surprising(random.key(0), jnp.zeros(40, bool).at[3].set(True), jnp.zeros(40), 2, 3))
+    all_of_them = np.asarray(
+        sample_by_priority(random.key(0), jnp.zeros(40, bool).at[3].set(True), jnp.zeros(40), 2, 3)
+    )
     np.testing.assert_array_equal(all_of_them, [3] * 5)
 
 
 def test_leaves_can_be_replaced():
     buffer, _ = filled(16, played([0, 0], [0, 0]))
-    changed = with_steps(buffer, surprise=jnp.arange(16.0))
-    np.testing.assert_array_equal(leaf(changed, "surprise"), np.arange(16))
+    changed = with_steps(buffer, priority=jnp.arange(16.0))
+    np.testing.assert_array_equal(leaf(changed, "priority"), np.arange(16))
     np.testing.assert_array_equal(leaf(changed, "frame"), leaf(buffer, "frame"))
 
 
 def test_only_as_many_steps_are_added_as_asked_for():
     stored = steps_of(played([0, 0], [0, 0]), 0, 1)
-    buffer = replay.add(initial_state(SPEC, 16), stored.steps, 2)
+    buffer = replay.add(empty_episodes(SPEC, 16), stored.steps, 2)
     assert (int(buffer.head), int(buffer.stored)) == (2, 2)
     with pytest.raises(ValueError, match=r"count must be in 0\.\.4"):
         replay.add(buffer, stored.steps, 5)

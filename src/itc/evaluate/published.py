@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from itc.markdown import markdown
+from itc.evaluate.markdown import markdown
 
 FILE = "published.json"
 
@@ -26,7 +26,7 @@ class Row(NamedTuple):
 @cache
 def all_rows() -> tuple[Row, ...]:
     """Everything, in the paper's order."""
-    records = json.loads(files("itc").joinpath(FILE).read_text(encoding="utf-8"))
+    records = json.loads(files("itc.evaluate").joinpath(FILE).read_text(encoding="utf-8"))
     return tuple(Row(**record) for record in records)
 
 

@@ -7,7 +7,7 @@ import pytest
 from jax import random
 from scipy.stats import norm
 
-from itc.hl_gauss import REWARDS, VALUES, HLGauss, reward_bias, symexp, symlog, value_bias
+from itc.networks.hl_gauss import REWARDS, VALUES, HLGauss, reward_bias, symexp, symlog, value_bias
 
 NUMBERS = jnp.asarray([-1000.0, -4.0, -1.0, -0.3, 0.0, 1e-3, 1.0, 2.0, 4.0, 77.0, 20_000.0])
 

@@ -1,0 +1,1 @@
+"""What policies and world models share: layers, and numbers learned as distributions."""
