@@ -5,6 +5,7 @@ b batch · t time · n tokens of a frame (= h·w) · h rows · w columns · k co
 s sources (= n for frames) · a actions · e embedding · c channels.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -53,6 +54,8 @@ class EnvSpec:
     scrolls: bool = False  # the view moves with the player, who stays in its middle
     view_rows: int | None = None  # rows of the grid that show the world, below them an inventory; None: all
     episode_length: int | None = None  # an episode is cut off after this many steps
+    # (b, H, W, c) frames → (b,) whether the game can never show them; None where nobody wrote a rule down.
+    impossible: Callable[[AnyArray], AnyArray] | None = None
 
     def __post_init__(self):
         height, width, _ = self.frame_shape

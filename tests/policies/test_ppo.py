@@ -23,7 +23,9 @@ def test_the_loss_equals_numpy():
     logits, value = random.normal(keys[0], (2, 3, 4)), random.normal(keys[1], (2, 3))
     actions = random.randint(keys[2], (2, 3), 0, 4)
     old, advantage, target = (random.normal(key, (2, 3)) - 1 for key in keys[3:])
-    loss, metrics = ppo_loss(PolicyOutput(logits, value), actions, old, advantage, target, CONFIG, 0.05)
+    loss, metrics = ppo_loss(
+        PolicyOutput(logits, value), actions, old, advantage, target, jnp.ones((2, 3)), CONFIG, 0.05
+    )
 
     p = np.exp(np.asarray(logits, np.float64))
     p /= p.sum(-1, keepdims=True)
@@ -51,6 +53,7 @@ def test_accumulated_gradients_are_the_same_gradients():
         log_probability=normal(4, 3) - 1,
         advantage=normal(4, 3),
         returns=normal(4, 3),
+        weight=np.ones((4, 3), np.float32),
     )
 
     @partial(jax.jit, static_argnums=2)

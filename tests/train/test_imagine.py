@@ -40,7 +40,7 @@ def make_world(env, real):
     codebook = patches.update(patches.empty_codebook(config), real.frames.reshape(-1, *env.spec.frame_shape), config)
     model = WorldModel(random.key(2), env.spec.grid, env.spec.num_actions, SMALL)
     return lambda preset: PatchWorld(
-        model=model, codebook=codebook, spec=env.spec, decoder=itc.PRESETS[preset], bucket=64
+        model=model, codebook=codebook, spec=env.spec, decoder=itc.PRESETS[preset], bucket=64, context=1
     )
 
 
@@ -110,7 +110,7 @@ def test_codes_new_to_the_model_are_not_imagined(env):
         state, _ = part.do(state, state.key)
     known = int(state.world_model.known_codes)
     assert known == int(state.codebook.size) < 64
-    experience = draw_experience(state.buffer, state.codebook, random.key(5), 4, TINY.world_model.context_frames)
+    experience = draw_experience(state.buffer, state.codebook, random.key(5), TINY)
     for bucket in (64, 256):
         logits = jax.jit(WorldModel.__call__, static_argnums=3)(
             state.world_model.model, experience.tokens[:, :-1], experience.actions, bucket

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, Int8, Key, UInt8
+from jaxtyping import Array, Bool, Int, Int8, Key, UInt8
 
 from itc.envs.wrappers import Game, Turn
 from itc.extras import foreign_rules, require
@@ -30,6 +30,7 @@ class Title:
     priority: tuple[str, ...]
     creatures: tuple[str, ...]  # channels of things that are one pixel each, and move on their own
     most_reward: int  # in one step; rewards are never negative
+    one_of_each: tuple[str, ...]  # channels with exactly one pixel in every frame
 
 
 TITLES = {
@@ -40,6 +41,7 @@ TITLES = {
         priority=("player", "enemy", "gold", "trail"),
         creatures=("enemy", "gold"),
         most_reward=1,  # one thing at most in a row
+        one_of_each=("player",),
     ),
     "breakout": Title(
         gymnax_name="Breakout-MinAtar",
@@ -48,6 +50,7 @@ TITLES = {
         priority=("paddle", "ball", "brick", "trail"),
         creatures=("ball",),
         most_reward=1,
+        one_of_each=("paddle", "ball"),
     ),
     "freeway": Title(
         gymnax_name="Freeway-MinAtar",
@@ -56,6 +59,7 @@ TITLES = {
         priority=("chicken", "car", "speed1", "speed2", "speed3", "speed4", "speed5"),
         creatures=("car",),
         most_reward=1,
+        one_of_each=("chicken",),
     ),
     "space_invaders": Title(
         gymnax_name="SpaceInvaders-MinAtar",
@@ -64,6 +68,7 @@ TITLES = {
         priority=("cannon", "friendly_bullet", "enemy_bullet", "alien", "alien_left", "alien_right"),
         creatures=("alien", "friendly_bullet", "enemy_bullet"),
         most_reward=2,  # a shot takes nine steps to leave the screen and five to reload: two fly at most
+        one_of_each=("cannon",),
     ),
 }
 
@@ -90,7 +95,13 @@ class MinAtar(Game):
             entities=("none", *self._title.channels),
             creatures=self._title.creatures,
             episode_length=self._params.max_steps_in_episode,
+            impossible=self._impossible,
         )
+
+    def _impossible(self, frames: UInt8[Array, "b H W c"]) -> Bool[Array, " b"]:
+        """Frames without the player or the ball, or with several of one."""
+        single = [self._title.channels.index(channel) for channel in self._title.one_of_each]
+        return (frames[..., jnp.asarray(single)].sum(axis=(1, 2), dtype=jnp.int32) != 1).any(axis=-1)
 
     def start(self, key: Key[Array, ""]) -> Any:
         with foreign_rules():

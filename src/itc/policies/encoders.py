@@ -10,14 +10,16 @@ from jaxtyping import Float32, UInt8
 
 from itc.networks.layers import Conv3x3, Normalise
 from itc.policies.layers import ACTIVATIONS, InitialWeights, max_pool, normalise
-from itc.settings import Count, Settings
+from itc.settings import Count, CountOrZero, Settings
 
 
 @dataclass(frozen=True)
 class EncoderConfig(Settings):
     """The paper's encoder for Craftax; MinAtar's normalises over the whole picture and uses swish."""
 
-    channels: tuple[Count, ...] = (64, 64, 128)  # of each block; each halves height and width
+    channels: tuple[Count, ...] = (64, 64, 128)  # of each block
+    halve: bool = True  # each block halves height and width; off for frames so small that every pixel matters
+    residuals: CountOrZero = 2  # residual steps of each block
     normalise: Literal["instance", "picture"] = "instance"  # each channel on its own, or all of them together
     activation: Literal["relu", "swish"] = "relu"  # after each normalisation
     resize: tuple[Count, Count] | None = None  # larger frames are shrunk to this, taking the nearest pixel
@@ -48,19 +50,21 @@ class Residual(eqx.Module):
 
 
 class Block(eqx.Module):
-    """Normalise, convolve, halve, and two residual steps."""
+    """Normalise, convolve, halve, and residual steps."""
 
     norm: Normalise
     conv: Conv3x3
     residuals: tuple[Residual, ...]
+    halve: bool = eqx.field(static=True)
 
     def __init__(self, key: Array, inputs: int, outputs: int, config: EncoderConfig, initial: InitialWeights):
-        keys = random.split(key, 3)
+        keys, self.halve = random.split(key, 1 + config.residuals), config.halve
         self.norm, self.conv = normalise(inputs, config.axes), _conv3x3(keys[0], inputs, outputs, initial)
         self.residuals = tuple(Residual(residual_key, outputs, config, initial) for residual_key in keys[1:])
 
     def __call__(self, x: Float32[Array, "b h w i"]) -> Float32[Array, "b h2 w2 o"]:
-        x = max_pool(self.conv(self.norm(x)))
+        x = self.conv(self.norm(x))
+        x = max_pool(x) if self.halve else x
         for residual in self.residuals:
             x = residual(x)
         return x
@@ -88,7 +92,7 @@ class Encoder(eqx.Module):
         sizes = zip(keys, channels[:-1], channels[1:], strict=True)
         self.blocks = tuple(Block(block_key, inputs, outputs, config, initial) for block_key, inputs, outputs in sizes)
         height, width = config.resize or frame_shape[:2]
-        for _ in config.channels:
+        for _ in config.channels if config.halve else ():
             height, width = -(-height // 2), -(-width // 2)
         self.size = height * width * channels[-1]
 

@@ -36,17 +36,21 @@ def ppo_loss(
     old_log_probability: Float32[Array, "b t"],
     advantage: Float32[Array, "b t"],
     target: Float32[Array, "b t"],
+    weight: Float32[Array, "b t"],
     config: PPOConfig,
     entropy_coefficient: float,
 ) -> tuple[Float32[Array, ""], dict[str, Float32[Array, ""]]]:
-    """Clipped policy loss, squared value error and entropy bonus. Targets are standardised returns."""
+    """Clipped policy loss, squared value error and entropy bonus, means over steps by their weights.
+
+    Weights have mean 1; targets are standardised returns.
+    """
     log_ratio = log_probability(output.logits, actions) - old_log_probability
     ratio = jnp.exp(log_ratio)
     clipped = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
-    policy_loss = -jnp.minimum(ratio * advantage, clipped * advantage).mean()
-    value_loss = jnp.square(output.value - target).mean()
+    policy_loss = -(weight * jnp.minimum(ratio * advantage, clipped * advantage)).mean()
+    value_loss = (weight * jnp.square(output.value - target)).mean()
     log_probabilities = jax.nn.log_softmax(output.logits)
-    entropy = -(jnp.exp(log_probabilities) * log_probabilities).sum(axis=-1).mean()
+    entropy = -(weight * (jnp.exp(log_probabilities) * log_probabilities).sum(axis=-1)).mean()
     loss = policy_loss + config.value_coefficient * value_loss - entropy_coefficient * entropy
     return loss, {
         "loss": loss,
@@ -54,5 +58,10 @@ def ppo_loss(
         "value_loss": value_loss,
         "entropy": entropy,
         "clipped": (jnp.abs(ratio - 1) > config.clip).mean(dtype=jnp.float32),
-        "policy_change": (ratio - 1 - log_ratio).mean(),  # an estimate of the Kullback-Leibler divergence
+        "kl": divergence(log_ratio),
     }
+
+
+def divergence(log_ratio: Float32[Array, "b t"]) -> Float32[Array, ""]:
+    """An estimate of the Kullback-Leibler divergence of the policy that played from the current one."""
+    return (jnp.exp(log_ratio) - 1 - log_ratio).mean()

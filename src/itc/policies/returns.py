@@ -39,6 +39,14 @@ def advantages(
     return jnp.where(ends, error, estimates.T) if leaky else estimates.T
 
 
+def mean_and_spread(
+    x: Float32[Array, "..."], weight: Float32[Array, "..."] | float = 1.0
+) -> tuple[Float32[Array, ""], Float32[Array, ""]]:
+    """Mean and standard deviation; the weights have mean 1."""
+    mean = (weight * x).mean()
+    return mean, jnp.sqrt((weight * jnp.square(x - mean)).mean())
+
+
 class ReturnNormaliser(NamedTuple):
     """Moving averages of the mean and the standard deviation of returns, and the weight they rest on."""
 
@@ -54,8 +62,11 @@ class ReturnNormaliser(NamedTuple):
     def spread(self) -> Float32[Array, ""]:
         return jnp.maximum(self.spread_sum / jnp.maximum(self.weight, SMALLEST_WEIGHT_OF_SPREAD), SMALLEST_SPREAD)
 
-    def update(self, returns: Float32[Array, "..."], decay: float) -> "ReturnNormaliser":
-        new = (returns.mean(), returns.std(), jnp.float32(1))
+    def update(
+        self, returns: Float32[Array, "..."], decay: float, weight: Float32[Array, "..."] | float = 1.0
+    ) -> "ReturnNormaliser":
+        """Take in a batch of returns; the weights have mean 1."""
+        new = (*mean_and_spread(returns, weight), jnp.float32(1))
         return ReturnNormaliser(*(decay * old + (1 - decay) * now for old, now in zip(self, new, strict=True)))
 
     def standardise(self, returns: Float32[Array, "..."]) -> Float32[Array, "..."]:

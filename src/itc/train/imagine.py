@@ -31,7 +31,7 @@ class ModelEnv(eqx.Module):
 
     spec: eqx.AbstractVar[EnvSpec]
     decoder: eqx.AbstractVar[DecodeConfig]
-    context: eqx.AbstractClassVar[int]  # real frames that a rollout starts from
+    context: eqx.AbstractVar[int]  # real frames that a rollout starts from
     shows_tokens: eqx.AbstractClassVar[bool]  # the policy's input is tokens instead of frames
 
     @property
@@ -99,13 +99,45 @@ def condition_on(
     return lax.scan(lambda model_state, block: (take_in(model_state, *block), None), model_state, past)[0]
 
 
+def until_first_end(imagined: Rollout) -> Bool[Array, "b t"]:
+    """The steps up to and including a rollout's first imagined end. What follows starts from a made-up first frame."""
+    ends = imagined.outcome.terminated.astype(jnp.int32)
+    return jnp.cumsum(ends, axis=1) - ends == 0
+
+
 def imagination_metrics(imagined: Rollout) -> dict[str, Float32[Array, ""]]:
-    """Means over an imagined rollout: reward per step, share of steps that end an episode, share of tokens copied."""
+    """Means over an imagined rollout: reward per step, in the first and the second half of the steps (both up to the
+    first end); share of steps that end an episode; share of tokens copied.
+
+    A true model pays about the same late as early.
+    """
+    reward, before = imagined.outcome.reward, until_first_end(imagined).astype(jnp.float32)
+    half = reward.shape[1] // 2
+    early, late = (
+        (reward[:, part] * before[:, part]).sum() / jnp.maximum(1.0, before[:, part].sum())
+        for part in (slice(None, max(1, half)), slice(half, None))
+    )
     return {
-        "reward": imagined.outcome.reward.mean(),
+        "reward": reward.mean(),
+        "early_reward": early,
+        "late_reward": late,
         "ends": imagined.outcome.terminated.mean(dtype=jnp.float32),
         "copied": (imagined.outcome.source >= 0).mean(dtype=jnp.float32),
     }
+
+
+def impossible_frames(imagined: Rollout, spec: EnvSpec) -> dict[str, Float32[Array, ""]]:
+    """Share of imagined frames, up to a rollout's first end, that the game cannot show; nothing where the environment
+    has no rule for that."""
+    if spec.impossible is None:
+        return {}
+    b, t = imagined.actions.shape
+    follows = jnp.concatenate([imagined.frames[:, 1:], imagined.final_frame[:, None]], axis=1)
+    wrong = spec.impossible(follows.reshape(b * t, *follows.shape[2:])).reshape(b, t)
+    # The frame that follows an end starts another episode.
+    before = until_first_end(imagined) & ~imagined.outcome.terminated
+    share = (wrong & before).sum(dtype=jnp.float32) / jnp.maximum(1.0, before.sum(dtype=jnp.float32))
+    return {"impossible": share}
 
 
 def imagine(

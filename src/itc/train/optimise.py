@@ -30,12 +30,20 @@ def begin_optimising(optimiser: optax.GradientTransformation, model: Any) -> opt
 
 
 def follow_gradient(
-    optimiser: optax.GradientTransformation, state: optax.OptState, model: Any, gradient: Any
+    optimiser: optax.GradientTransformation,
+    state: optax.OptState,
+    model: Any,
+    gradient: Any,
+    pace: Float32[Array, ""] | float = 1.0,
 ) -> tuple[Any, optax.OptState, Float32[Array, ""]]:
-    """The model after one step, the optimiser's state, and the gradient's norm before clipping."""
+    """The model after one step, the optimiser's state, and the gradient's norm before clipping.
+
+    `pace` multiplies the learning rate.
+    """
     with foreign_rules():
         updates, state = optimiser.update(gradient, state, eqx.filter(model, eqx.is_array))
         norm = optax.tree.norm(gradient)
+        updates = optax.tree.scale(pace, updates)
     return eqx.apply_updates(model, updates), state, norm
 
 

@@ -45,7 +45,7 @@ class PatchAgent(Agent):
         self, state: PatchState, world: PatchWorld, config: PatchConfig, key: Array, num_envs: int, steps: int
     ) -> Rollout:
         imagine_config = replace(config.imagine, num_envs=num_envs, steps=steps)
-        return _imagine(world, state.policy.network, state.buffer, key, imagine_config).rollout
+        return _imagine(world, state.policy.network, state.buffer, key, imagine_config, config.collect.steps).rollout
 
 
-_imagine = jax.jit(imagine_from_replay, static_argnums=4)
+_imagine = jax.jit(imagine_from_replay, static_argnums=(4, 5))

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from itc.policies.conv_gru import PolicyConfig
 from itc.policies.losses import PPOConfig
-from itc.settings import Count, CountOrZero, Settings
+from itc.settings import Count, CountOrZero, Fraction, Settings
 from itc.train.config import TrainConfig, divides
 from itc.train.patch_agent.learn_tokenizer import TokenizerLearning
 from itc.train.patch_agent.learn_world_model import WorldModelLearning
@@ -31,6 +31,10 @@ class ImagineConfig(Settings):
     num_envs: Count = 48  # environments in parallel in an imagined rollout
     steps: Count = 20  # steps of an imagined rollout
     burn_in: CountOrZero = 5  # real frames before the start, from which the policy's recurrent state is computed
+    context: Count = 1  # real frames that the world model starts from, the start included
+    newest: Fraction = 0.0  # share of rollouts that start in the newest play; the others start anywhere in the replay
+    learn_after_end: bool = True  # learn also from what follows an imagined end: a first frame that the model made up
+    moves_normaliser: bool = True  # imagined returns move the return normaliser; off: only real ones do
     warm_up: CountOrZero = 50_000  # real interactions before the first imagined rollout
 
 
@@ -65,9 +69,10 @@ class PatchConfig(TrainConfig):
         """Refuse impossible settings with a sentence, before anything is compiled."""
         super().__post_init__()
         collect, imagine, context_frames = self.collect, self.imagine, self.world_model.context_frames
-        if imagine.steps > context_frames:
+        if imagine.context - 1 + imagine.steps > context_frames:
             raise ValueError(
-                f"imagine.steps {imagine.steps} exceed world_model.context_frames {context_frames}, the model's context"
+                f"imagine.steps {imagine.steps} after imagine.context {imagine.context} exceed "
+                f"world_model.context_frames {context_frames}, the model's context"
             )
         if self.interactions < self.interactions_per_iteration:
             raise ValueError(
@@ -80,7 +85,7 @@ class PatchConfig(TrainConfig):
                 f"collect.replay_frames {collect.replay_frames} hold {slots} steps per environment, fewer than the "
                 f"collect.steps {collect.steps} of one iteration"
             )
-        window = max(context_frames, imagine.burn_in) + 1
+        window = max(context_frames, imagine.burn_in, imagine.context - 1) + 1
         if min(slots, collect.steps) < window:
             raise ValueError(
                 f"windows of {window} steps (world_model.context_frames or imagine.burn_in, plus 1) do not fit: "

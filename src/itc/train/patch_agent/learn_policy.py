@@ -9,13 +9,15 @@ from jax import Array, lax
 from jaxtyping import Bool, Float32, Int, UInt8
 
 from itc.envs.rollout import Play
-from itc.policies.conv_gru import ActorCritic
-from itc.policies.losses import PPOConfig, ppo_loss
-from itc.policies.returns import ReturnNormaliser, advantages, new_return_normaliser
+from itc.policies.conv_gru import ActorCritic, log_probability
+from itc.policies.losses import PPOConfig, divergence, ppo_loss
+from itc.policies.returns import ReturnNormaliser, advantages, mean_and_spread, new_return_normaliser
 from itc.train.agent import Metrics
 from itc.train.collect import ends_of
 from itc.train.optimise import begin_optimising, clipped_adam, follow_gradient
 from itc.types import Rollout
+
+KL_SHARE = 8  # of the environments, one in so many is enough to estimate a divergence
 
 
 class PolicyState(NamedTuple):
@@ -36,6 +38,7 @@ class Batch(NamedTuple):
     log_probability: Float32[Array, "b t"]  # of the actions, by the policy that played
     advantage: Float32[Array, "b t"]  # standardised over the batch
     returns: Float32[Array, "b t"]  # targets of the critic, not yet standardised
+    weight: Float32[Array, "b t"]  # of the step in all means; their mean is 1
 
 
 def new_policy_state(network: ActorCritic, config: PPOConfig) -> PolicyState:
@@ -53,8 +56,9 @@ def batch_of(
     after: Play,
     config: PPOConfig,
     leaky: bool,
+    counts: Bool[Array, "b t"] | None = None,
 ) -> Batch:
-    """Advantages (GAE) and returns of a rollout.
+    """Advantages (GAE) and returns of a rollout, of which only the steps that count are learned from.
 
     `recurrent_state` is the policy's before the rollout, `after` the environments after it: the value estimate there
     stands for the rewards to come. With `leaky`, advantages are computed across episode ends.
@@ -63,29 +67,41 @@ def batch_of(
     values = jnp.concatenate([seen.record.value, next_output.value[:, None]], axis=1)
     values = state.normaliser.restore(values)
     advantage = advantages(seen.outcome.reward, values, ends_of(seen), config.discount, config.gae_lambda, leaky)
-    spread = advantage.std() + 1e-8
+    weight = jnp.ones_like(advantage) if counts is None else counts.astype(jnp.float32)
+    weight = weight / weight.mean()
+    mean, spread = mean_and_spread(advantage, weight)
     return Batch(
         recurrent_state=recurrent_state,
         frames=seen.frames,
         first=seen.record.first,
         actions=seen.actions,
         log_probability=seen.record.log_probability,
-        advantage=(advantage - advantage.mean()) / spread,
+        advantage=(advantage - mean) / (spread + 1e-8),
         returns=advantage + values[:, :-1],
+        weight=weight,
     )
 
 
 def learn_policy(
-    state: PolicyState, batch: Batch, config: PPOConfig, entropy_coefficient: float
+    state: PolicyState, batch: Batch, config: PPOConfig, entropy_coefficient: float, moves_normaliser: bool = True
 ) -> tuple[PolicyState, Metrics]:
-    """One update on one minibatch."""
-    normaliser = state.normaliser.update(batch.returns, config.target_decay)
+    """One update on one minibatch; the return normaliser may stay as it is."""
+    normaliser = state.normaliser
+    if moves_normaliser:
+        normaliser = normaliser.update(batch.returns, config.target_decay, batch.weight)
 
     def loss(network: ActorCritic, group: Batch):
         _, output = network.unroll(group.recurrent_state, group.frames, group.first)
         target = normaliser.standardise(group.returns)
         return ppo_loss(
-            output, group.actions, group.log_probability, group.advantage, target, config, entropy_coefficient
+            output,
+            group.actions,
+            group.log_probability,
+            group.advantage,
+            target,
+            group.weight,
+            config,
+            entropy_coefficient,
         )
 
     def add(total: ActorCritic, group: Batch):
@@ -114,6 +130,13 @@ def learn_policy_in_epochs(state: PolicyState, batch: Batch, config: PPOConfig) 
 
     state, metrics = lax.scan(epoch, state, None, length=config.epochs)
     return state, jax.tree.map(jnp.mean, metrics)
+
+
+def kl_after(network: ActorCritic, batch: Batch) -> Float32[Array, ""]:
+    """How far an update moved the policy, estimated on some of its batch's environments."""
+    some = jax.tree.map(lambda leaf: leaf[: -(-len(leaf) // KL_SHARE)], batch)
+    _, output = network.unroll(some.recurrent_state, some.frames, some.first)
+    return divergence(log_probability(output.logits, some.actions) - some.log_probability)
 
 
 def _split(batch: Batch, groups: int) -> Batch:

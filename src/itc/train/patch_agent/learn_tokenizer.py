@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import jax.numpy as jnp
 from jax import Array, lax, random
 
 from itc import replay
@@ -17,6 +18,8 @@ class TokenizerLearning(Settings):
     codes: Count = 4096  # size of the codebook, at most
     threshold: NotNegative = 0.75  # squared distance to all codes (pixels in 0…1) above which a patch becomes a code
     updates: Count = 25  # batches of replayed frames per iteration from which new codes are added
+    newest: bool = False  # first add codes from all frames of the newest play, so that none is without a code
+    least_bucket: Count = 64  # codes, at least, that the world model computes logits of: a power of two, which doubles
 
     def config(self, spec: EnvSpec) -> patches.PatchTokenizerConfig:
         patch = (*spec.patch, spec.frame_shape[2])
@@ -31,11 +34,18 @@ def learn_tokenizer(
     length: int,
     updates: int,
     config: patches.PatchTokenizerConfig,
+    newest: int = 0,
 ) -> patches.Codebook:
-    """Sample batches of windows from the replay buffer, and add their new patches to the codebook."""
+    """Add new patches to the codebook: those of every environment's `newest` steps, then those of windows sampled from
+    the replay buffer."""
+
+    def grow_by_step(codebook, age):
+        frames = buffer.steps["frame"][:, (buffer.head - age) % buffer.slots]
+        return patches.update(codebook, frames, config), None
 
     def grow(codebook, key):
         frames = replay.sample(buffer, key, windows, length)["frame"]
         return patches.update(codebook, frames.reshape(-1, *frames.shape[2:]), config), None
 
+    codebook, _ = lax.scan(grow_by_step, codebook, jnp.arange(newest, 0, -1))
     return lax.scan(grow, codebook, random.split(key, updates))[0]

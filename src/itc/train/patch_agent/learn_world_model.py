@@ -10,7 +10,7 @@ import optax
 from jax import Array
 from jaxtyping import Bool, Float32, Int, Int32
 
-from itc.settings import Count, NotNegative, Positive, Settings
+from itc.settings import Count, CountOrZero, Fraction, NotNegative, Positive, Settings
 from itc.train.optimise import begin_optimising, clipped_adam, follow_gradient
 from itc.world_models.gpt import UNKNOWN_CODE_BIAS, WorldModel
 from itc.world_models.losses import world_model_loss
@@ -20,17 +20,25 @@ from itc.world_models.losses import world_model_loss
 class WorldModelLearning(Settings):
     """The paper's optimiser and schedule, for Craftax-classic."""
 
-    updates: Count = 500  # updates per iteration, each of `minibatches` gradient steps
+    updates: CountOrZero = 500  # updates per iteration, each of `minibatches` gradient steps; 0: it learns nothing
     minibatches: Count = 3  # gradient steps per update
     sequences: Count = 16  # sequences per minibatch, each of `world_model.context_frames` frames
     reward_coefficient: NotNegative = 1.0  # weight of the reward's loss; the tokens' is 1
     done_coefficient: NotNegative = 1.0  # weight of the loss of the episode end
     learning_rate: Positive = 1e-3  # learning rate of Adam
+    anneal_to: Fraction = 1.0  # learning rate at an iteration's last update, as a share of that at its first
+    newest: Fraction = 0.0  # share of sequences from the newest play; the others are from anywhere in the replay
     max_gradient_norm: Positive = 0.5  # gradients are clipped to this norm
     adam_epsilon: Positive = 1e-5  # epsilon of Adam
 
     def optimiser(self) -> optax.GradientTransformation:
         return clipped_adam(self.learning_rate, self.max_gradient_norm, self.adam_epsilon)
+
+    def pace(self, updates: Int32[Array, ""]) -> Float32[Array, ""]:
+        """What multiplies the learning rate after so many updates: from 1 down to `anneal_to` in every iteration."""
+        of_iteration = self.updates * self.minibatches
+        progress = (updates % of_iteration).astype(jnp.float32) / of_iteration
+        return 1 - progress * (1 - self.anneal_to)
 
 
 class Experience(NamedTuple):
@@ -48,10 +56,12 @@ class WorldModelState(NamedTuple):
     model: WorldModel
     optimiser: optax.OptState
     known_codes: Int32[Array, ""]  # codes in use at the last update
+    updates: Int32[Array, ""]  # made so far
 
 
 def new_world_model_state(model: WorldModel, learning: WorldModelLearning = WorldModelLearning()) -> WorldModelState:
-    return WorldModelState(model, begin_optimising(learning.optimiser(), model), jnp.zeros((), jnp.int32))
+    known_codes, updates = jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)  # two arrays: both are donated
+    return WorldModelState(model, begin_optimising(learning.optimiser(), model), known_codes, updates)
 
 
 @partial(jax.jit, static_argnames=("bucket", "learning"), donate_argnames="state")
@@ -69,8 +79,10 @@ def learn_world_model(
     gradient, metrics = jax.grad(
         lambda model: world_model_loss(model, *experience, bucket, key, *coefficients), has_aux=True
     )(model)
-    model, optimiser, metrics["gradient_norm"] = follow_gradient(learning.optimiser(), state.optimiser, model, gradient)
-    return WorldModelState(model, optimiser, jnp.maximum(codes, state.known_codes)), metrics
+    model, optimiser, metrics["gradient_norm"] = follow_gradient(
+        learning.optimiser(), state.optimiser, model, gradient, learning.pace(state.updates)
+    )
+    return WorldModelState(model, optimiser, jnp.maximum(codes, state.known_codes), state.updates + 1), metrics
 
 
 def meet_codes(model: WorldModel, known: Int32[Array, ""], codes: Int32[Array, ""]) -> WorldModel:

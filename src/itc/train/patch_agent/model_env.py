@@ -30,8 +30,8 @@ class PatchWorld(ModelEnv):
     spec: EnvSpec = eqx.field(static=True)
     decoder: DecodeConfig = eqx.field(static=True)
     bucket: int = eqx.field(static=True)  # how many codes have logits; at least those in use
+    context: int = eqx.field(static=True)
     copy_after_done: bool = eqx.field(static=True, default=False)  # as in the authors' code, by mistake
-    context: ClassVar[int] = 1
     shows_tokens: ClassVar[bool] = False
 
     @property

@@ -20,10 +20,10 @@ from itc.policies.conv_gru import ActorCritic, SamplingPolicy
 from itc.tokenizers import patches
 from itc.train.agent import Metrics, Part, parts_of_updates
 from itc.train.collect import as_steps, collect, count
-from itc.train.imagine import imagination_metrics, imagine
+from itc.train.imagine import imagination_metrics, imagine, impossible_frames, until_first_end
 from itc.train.optimise import repeat
 from itc.train.patch_agent.config import ImagineConfig, PatchConfig
-from itc.train.patch_agent.learn_policy import PolicyState, batch_of, learn_policy, learn_policy_in_epochs
+from itc.train.patch_agent.learn_policy import PolicyState, batch_of, kl_after, learn_policy, learn_policy_in_epochs
 from itc.train.patch_agent.learn_tokenizer import learn_tokenizer
 from itc.train.patch_agent.learn_world_model import Experience, WorldModelState, learn_world_model
 from itc.train.patch_agent.model_env import PatchWorld
@@ -69,17 +69,19 @@ def _learn_from_play(
 def grow_codebook(env: Environment, config: PatchConfig, state: PatchState, key: Array) -> tuple[PatchState, Metrics]:
     windows, length = config.collect.num_envs, config.world_model.context_frames + 1
     tokenizer = config.tokenizer.config(env.spec)
-    grown = _grown(state.codebook, state.buffer, key, windows, length, config.tokenizer.updates, tokenizer)
+    newest = config.collect.steps if config.tokenizer.newest else 0
+    grown = _grown(state.codebook, state.buffer, key, windows, length, config.tokenizer.updates, tokenizer, newest)
     patches.report_saturation(state.codebook, grown)
     return state._replace(codebook=grown), {"codes": grown.size.astype(jnp.float32)}
 
 
-_grown = jax.jit(learn_tokenizer, static_argnums=(3, 4, 5, 6))
+_grown = jax.jit(learn_tokenizer, static_argnums=(3, 4, 5, 6, 7))
 
 
 def _learn_world_model(config: PatchConfig, updates: int, state: PatchState, key: Array) -> tuple[PatchState, Metrics]:
+    bucket = bucket_of(state, config)
     world_model, metrics = updated_world_model(
-        state.world_model, state.buffer, state.codebook, key, updates, state.codebook.bucket, config
+        state.world_model, state.buffer, state.codebook, key, updates, bucket, config
     )
     return state._replace(world_model=world_model), metrics
 
@@ -94,21 +96,26 @@ def updated_world_model(
     bucket: int,
     config: PatchConfig,
 ) -> tuple[WorldModelState, Metrics]:
-    learning, context_frames = config.world_model_learning, config.world_model.context_frames
-
     def update(world_model, key):
         sample_key, dropout_key = random.split(key)
-        experience = draw_experience(buffer, codebook, sample_key, learning.sequences, context_frames)
-        return learn_world_model(world_model, experience, codebook.size, dropout_key, bucket, learning)
+        experience = draw_experience(buffer, codebook, sample_key, config)
+        return learn_world_model(
+            world_model, experience, codebook.size, dropout_key, bucket, config.world_model_learning
+        )
 
     return repeat(update, world_model, key, updates)
 
 
-def draw_experience(
-    buffer: replay.Replay, codebook: patches.Codebook, key: Array, sequences: int, context_frames: int
-) -> Experience:
+def bucket_of(state: PatchState, config: PatchConfig) -> int:
+    """How many codes the world model computes logits of."""
+    return min(config.tokenizer.codes, max(state.codebook.bucket, config.tokenizer.least_bucket))
+
+
+def draw_experience(buffer: replay.Replay, codebook: patches.Codebook, key: Array, config: PatchConfig) -> Experience:
     """Windows sampled from the replay buffer, as tokens of the current codebook."""
-    window = replay.sample(buffer, key, sequences, context_frames + 1)
+    sequences, context_frames = config.world_model_learning.sequences, config.world_model.context_frames
+    newest = round(config.world_model_learning.newest * sequences)
+    window = replay.sample(buffer, key, sequences, context_frames + 1, newest, config.collect.steps)
     frames = window["frame"]
     tokens = patches.encode(codebook, frames.reshape(-1, *frames.shape[2:]))
     tokens = tokens.reshape(sequences, context_frames + 1, -1)
@@ -130,7 +137,8 @@ def world_of(state: PatchState, env: Environment, config: PatchConfig, decoder: 
         codebook=state.codebook,
         spec=env.spec,
         decoder=decoder,
-        bucket=state.codebook.bucket,
+        bucket=bucket_of(state, config),
+        context=config.imagine.context,
         copy_after_done=config.compat.copy_after_done,
     )
 
@@ -141,11 +149,16 @@ def improved_in_imagination(
 ) -> tuple[PolicyState, Metrics]:
     def update(policy: PolicyState, key: Array):
         recurrent_state, imagined, after = imagine_from_replay(
-            world, policy.network, buffer, key, config.imagine, config.compat.burn_in_reset
+            world, policy.network, buffer, key, config.imagine, config.collect.steps, config.compat.burn_in_reset
         )
-        batch = batch_of(policy, recurrent_state, imagined, after, config.ppo, config.compat.leaky_gae)
-        policy, metrics = learn_policy(policy, batch, config.ppo, config.ppo.imagined_entropy_coefficient)
-        return policy, metrics | imagination_metrics(imagined)
+        counts = None if config.imagine.learn_after_end else until_first_end(imagined)
+        batch = batch_of(policy, recurrent_state, imagined, after, config.ppo, config.compat.leaky_gae, counts)
+        entropy_coefficient, moves_normaliser = config.ppo.imagined_entropy_coefficient, config.imagine.moves_normaliser
+        policy, metrics = learn_policy(policy, batch, config.ppo, entropy_coefficient, moves_normaliser)
+        # In the first and only update on a batch these are 0 by construction.
+        shown = {name: value for name, value in metrics.items() if name not in ("policy_loss", "clipped")}
+        shown["kl"] = kl_after(policy.network, batch)
+        return policy, shown | imagination_metrics(imagined) | impossible_frames(imagined, world.spec)
 
     return repeat(update, policy, key, updates)
 
@@ -164,15 +177,22 @@ def imagine_from_replay(
     buffer: replay.Replay,
     key: Array,
     config: ImagineConfig,
+    newest_steps: int,
     released_burn_in: bool = False,
 ) -> ImaginedPlay:
-    """An imagined rollout of the policy, starting from frames sampled from the replay buffer."""
+    """An imagined rollout of the policy, starting from frames sampled from the replay buffer.
+
+    A share of them is from the last `newest_steps` steps of each environment.
+    """
     sample_key, imagination_key = random.split(key)
-    window = replay.sample(buffer, sample_key, config.num_envs, config.burn_in + 1)
-    recurrent_state, first = burn_in(network, window, released_burn_in)
-    start, no_actions = window["frame"][:, -1:], window["action"][:, :0]
+    past = config.context - 1
+    length, newest = max(config.burn_in, past) + 1, round(config.newest * config.num_envs)
+    window = replay.sample(buffer, sample_key, config.num_envs, length, newest, newest_steps)
+    for_policy = jax.tree.map(lambda leaf: leaf[:, length - 1 - config.burn_in :], window)
+    recurrent_state, first = burn_in(network, for_policy, released_burn_in)
+    start, actions = window["frame"][:, length - 1 - past :], window["action"][:, length - 1 - past : -1]
     policy = SamplingPolicy(network)
-    after, imagined = imagine(world, imagination_key, start, no_actions, policy, recurrent_state, config.steps, first)
+    after, imagined = imagine(world, imagination_key, start, actions, policy, recurrent_state, config.steps, first)
     return ImaginedPlay(recurrent_state, imagined, after)
 
 

@@ -12,7 +12,7 @@ from itc.networks.hl_gauss import REWARDS
 from itc.tokenizers.vqvae import VQVAE, Statistics
 from itc.train.imagine import ImaginedStep, ModelEnv, condition_on
 from itc.types import EnvSpec
-from itc.world_models.pop import CONTEXT, POPWorldModel, RetentionState
+from itc.world_models.pop import POPWorldModel, RetentionState
 from itc.world_models.pop_losses import intrinsic_reward
 
 
@@ -33,12 +33,12 @@ class VQWorld(ModelEnv):
     statistics: Statistics
     spec: EnvSpec = eqx.field(static=True)
     decoder: DecodeConfig = eqx.field(static=True)
+    context: int = eqx.field(static=True)
     curiosity: float = eqx.field(
         static=True
     )  # weight of the intrinsic reward, the ensemble's disagreement; at 0 it is not computed
     copy_after_done: bool = eqx.field(static=True, default=False)  # as in the authors' code
     first_step_sampled: bool = eqx.field(static=True, default=False)  # as in the authors' code
-    context: ClassVar[int] = CONTEXT
     shows_tokens: ClassVar[bool] = True
 
     @property

@@ -44,6 +44,7 @@ from itc.train.vq_agent.learn_world_model import WorldModelState, learn_world_mo
 from itc.train.vq_agent.model_env import VQWorld
 from itc.train.vq_agent.state import VQState
 from itc.types import Rollout
+from itc.world_models.pop import CONTEXT
 from itc.world_models.pop_losses import Segments
 
 FRAMES_PER_PART = 8192  # of the replay buffer, encoded in one part
@@ -200,6 +201,7 @@ def world_of(state: VQState, env: Environment, config: VQConfig, decoder: Decode
         model=state.world_model.model,
         tokenizer=state.tokenizer.model,
         statistics=state.tokenizer.statistics,
+        context=CONTEXT,
         curiosity=config.imagine.curiosity if exploring else 0.0,
         spec=env.spec,
         decoder=decoder,
