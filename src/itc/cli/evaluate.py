@@ -1,26 +1,25 @@
 """`itc evaluate RUN`: play episodes with the trained policy."""
 
 from pathlib import Path
-from typing import Annotated
 
-import tyro
-
-from itc.cli.running import OwnEnvironments, reading
+from itc.cli.arguments import JsonFile, OwnEnvironments, Run
+from itc.cli.running import reading
 from itc.settings import MOST
 
 VIDEO_STEPS = 500  # at most
 
 
 def evaluate(
-    run: Annotated[Path, tyro.conf.Positional],
+    run: Run,
     episodes: int | None = None,
     seed: int = 1_000_000,
     video: bool = False,
     own: OwnEnvironments = (),
-    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+    json_file: JsonFile = None,
 ) -> None:
-    """Play whole episodes with a run's policy on held-out seeds, and report the return next to that of random play.
+    """Play episodes with a run's policy; compare with random play.
 
+    Plays whole episodes on held-out seeds.
     The numbers are written to evaluation.json in the run's folder; `itc report` reads them there.
 
     Args:

@@ -6,8 +6,10 @@ from typing import Annotated
 import tyro
 
 
-def presets(of: Annotated[str, tyro.conf.Positional] = "") -> None:
-    """List the training presets, the hardware they need and the numbers the paper reports for them.
+def presets(
+    of: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[PREFIX]", help_behavior_hint="")] = "",
+) -> None:
+    """List the training presets, their hardware and published numbers.
 
     Args:
         of: List only presets whose name begins with this. If not given: all, with Atari's 26 games in one row.

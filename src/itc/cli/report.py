@@ -5,16 +5,18 @@ from typing import Annotated
 
 import tyro
 
-from itc.cli.running import OwnEnvironments, reading
+from itc.cli.arguments import OwnEnvironments, Runs
+from itc.cli.running import reading
 
 
 def report(
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional],
-    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html"),
+    runs: Runs,
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="FILE")] = Path("report.html"),
     own: OwnEnvironments = (),
 ) -> None:
-    """Write an offline page about one or more runs: curves, evaluation, imagined rollouts and their accuracy.
+    """Write an offline page about one or more runs.
 
+    It has curves, evaluation, imagined rollouts and their accuracy.
     Runs that differ only in their seed form one group. Missing measurements are listed with their commands.
 
     Args:

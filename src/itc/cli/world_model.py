@@ -3,10 +3,9 @@
 import dataclasses
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-import tyro
-
+from itc.cli.arguments import EnvName, RunOption
 from itc.cli.running import reading
 
 if TYPE_CHECKING:
@@ -18,17 +17,17 @@ MINUTES, MINUTES_ON_ATARI = 2.0, 8.5  # Atari trains a tokenizer first
 
 
 def world_model(
-    env: Annotated[str, tyro.conf.Positional],
+    env: EnvName,
     preset: Literal["quick", "paper"] = "quick",
     minutes: float | None = None,
     iterations: int | None = None,
-    run: Path | None = None,
+    run: RunOption = None,
     seed: int = 0,
-    policy: Path | None = None,
+    policy: RunOption = None,
 ) -> None:
-    """Train a world model on random play, measure it on held-out seeds, and draw imagined rollouts.
+    """Train a world model on random play, without training a policy.
 
-    Rerunning the command resumes.
+    It is then measured on held-out seeds, and imagined rollouts are drawn. Rerunning the command resumes.
 
     Args:
         env: Name of an environment; `itc envs` lists them.
