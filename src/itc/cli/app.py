@@ -1,9 +1,9 @@
 """All commands, in groups, and how the words of a command line become a call of one of them."""
 
 import sys
-from collections.abc import Callable
 from difflib import get_close_matches
 from inspect import getdoc
+from types import FunctionType
 
 from itc.cli.accuracy import accuracy
 from itc.cli.arguments import parse
@@ -43,7 +43,7 @@ def train(words: list[str]) -> None:
     train_with(words)
 
 
-GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
+GROUPS: dict[str, tuple[FunctionType, ...]] = {
     "start": (demo, train, report),
     "look": (envs, presets, inspect, fsck),
     "measure": (evaluate, accuracy, hallucinate, sweep),
@@ -76,5 +76,5 @@ def command_map() -> str:
     return "\n".join([*lines, "", "`itc COMMAND --help` explains a command, `itc --version` prints the version."])
 
 
-def _text(command: Callable[..., None]) -> str:
+def _text(command: FunctionType) -> str:
     return getdoc(command) or ""

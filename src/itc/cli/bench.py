@@ -48,17 +48,18 @@ def bench(
     from rich.table import Table
 
     from itc.bench.measure import write_json
-    from itc.cli.console import PlainConsole
+    from itc.cli.console import PlainConsole, working
 
     console = PlainConsole()
     table = Table(title=f"itc bench {name}", title_justify="left")
     for heading in ("measured", "value", "interval", "target", "ok"):
         table.add_column(heading, justify="left" if heading == "measured" else "right")
     records = []
-    with console.status("") as status:
+    with working() as work:
+        work.step(f"measuring speed: {name}")
         for record in _records(name):
             records.append(record)
-            status.update(f"{len(records)} measured; last: {record.name}")
+            work.advance()
             interval = "" if record.interval is None else f"{record.interval[0]:.4g} … {record.interval[1]:.4g}"
             unit = "×" if record.unit == "ratio" else f" {record.unit}"
             verdict = {None: "", True: "yes", False: "NO"}[record.ok]

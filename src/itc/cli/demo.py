@@ -34,22 +34,23 @@ def demo(steps: int = 1000, seed: int = 0, picture: File = Path("demo.png"), jso
         picture: File for the picture of one step.
         json_file: Also write the numbers to this file.
     """
-    from rich.progress import track
     from rich.table import Table
 
-    from itc.cli.console import PlainConsole
+    from itc.cli.console import PlainConsole, working
 
     if steps < 1:
         raise SystemExit(f"itc demo: steps must be at least 1, got {steps}")
     console = PlainConsole()
     started = time.perf_counter()
     world = Walkers()
-    with console.status("Listing every outcome of every step …"):
-        transitions = world.record(steps, seed)
-
     decoded = {}
-    for name in track(DECODERS, "Decoding", console=console, transient=True):
-        decoded[name] = _decode(transitions, world, DECODERS[name], seed)
+    with working() as work:
+        work.step(f"listing every outcome of {steps:,} steps")
+        transitions = world.record(steps, seed)
+        work.step(f"decoding them with {len(DECODERS)} decoders", len(DECODERS))
+        for name, config in DECODERS.items():
+            decoded[name] = _decode(transitions, world, config, seed)
+            work.advance()
 
     truth = conservation(transitions.previous, transitions.next, WALKER)
     title = (

@@ -1,6 +1,8 @@
 """`itc evaluate RUN`: play episodes with the trained policy."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from itc.cli.arguments import JsonFile, OwnEnvironments, Run
 from itc.cli.running import reading
@@ -29,6 +31,7 @@ def evaluate(
         video: Instead of measuring, write one episode as an animation to episode.gif in the run's folder.
         json_file: Also write the numbers to this file.
     """
+    from itc.cli.console import PlainConsole, working
     from itc.compilation import keep_compiled
     from itc.runs import load
     from itc.train.files import write_json
@@ -39,19 +42,43 @@ def evaluate(
             if number is not None and not least <= number <= MOST:
                 raise ValueError(f"{name} must be in [{least}, {MOST}], got {number}")
         keep_compiled()
-        loaded = load(run)
+        with working() as work:
+            work.step(f"loading {run}")
+            loaded = load(run)
+            if video:
+                work.step("playing one episode")
+                film = _film(loaded, seed)
+            else:
+                episodes = loaded.config.evaluation_episodes if episodes is None else episodes
+                numbers = measure(loaded, episodes, seed, work.step)
         if video:
-            print(f"One episode: {_film(loaded, seed)}")
-            return
-        numbers = measure(loaded, loaded.config.evaluation_episodes if episodes is None else episodes, seed)
+            return print(f"One episode: {film}")
         RunFolder(run).write_evaluation(numbers)
         if json_file is not None:
             write_json(json_file, numbers)
-        for name, value in numbers.items():
-            print(f"{name}: {value}")
+        PlainConsole().print(summary(numbers, loaded.env.spec.return_scale))
 
 
-def measure(run, episodes: int, seed: int) -> dict:
+def summary(numbers: dict[str, Any], return_scale: float | None) -> str:
+    """The result in sentences."""
+    interval = ""
+    if "return_interval" in numbers:
+        low, high = numbers["return_interval"]
+        interval = f" (95 % interval {low:.2f} … {high:.2f})"
+    episodes = numbers["episodes"]
+    said = [
+        f"{numbers['environment']} after {numbers['interactions']:,} interactions: return {numbers['return']:.2f}"
+        f"{interval} in {episodes:,} {'episodes' if episodes > 1 else 'episode'}, {numbers['random_return']:.2f} with "
+        "random play."
+    ]
+    if "return_percent" in numbers and return_scale != 1:
+        said.append(f"The return is {numbers['return_percent']:.2f} % of {return_scale:g}.")
+    if "score" in numbers:
+        said.append(f"Score {numbers['score']:.2f} %.")
+    return " ".join(said)
+
+
+def measure(run, episodes: int, seed: int, say: Callable[[str], None] = lambda said: None) -> dict[str, Any]:
     """Return with its interval, length, and score and success rates where the environment has achievements."""
     import jax.numpy as jnp
     from jax import random
@@ -62,8 +89,11 @@ def measure(run, episodes: int, seed: int) -> dict:
 
     spec = run.env.spec
     env = run.env.testing
+    many = f"{episodes:,} {'episodes' if episodes > 1 else 'episode'}"
+    say(f"playing {many} of {spec.name}")
     with run.config.precisely():
         played = play_episodes(env, run.policy, random.key(seed), episodes)
+    say(f"playing {many} at random")
     at_random = play_episodes(env, None, random.key(seed), episodes)
     numbers = {
         "environment": spec.name,

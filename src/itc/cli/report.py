@@ -23,7 +23,7 @@ def report(
         runs: Folders of training runs.
         out: File to write the page to.
     """
-    from itc.cli.console import PlainConsole
+    from itc.cli.console import PlainConsole, working
     from itc.compilation import keep_compiled
     from itc.train.files import replace_file
     from itc.viewer.report.page import report as page_about
@@ -33,8 +33,9 @@ def report(
         if not runs:
             raise ValueError("name the folder of at least one run")
         keep_compiled()
-        with console.status("reading …") as status:
-            page = page_about(runs, lambda said: status.update(f"{said} …"))
+        with working() as work:
+            work.step("reading")
+            page = page_about(runs, work.step)
         out.parent.mkdir(parents=True, exist_ok=True)
         replace_file(out, page)
     console.print(f"report: {out}   ({len(page) / 1e6:.1f} MB, opens in any browser)", soft_wrap=True)

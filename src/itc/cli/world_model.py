@@ -99,11 +99,14 @@ def _measure(run: "Run") -> None:
     """One-step accuracy on held-out seeds."""
     from jax import random
 
+    from itc.cli.console import working
     from itc.evaluate.one_step import one_step_accuracy
     from itc.train.files import write_json
     from itc.viewer.imagination import HELD_OUT
 
-    accuracy = one_step_accuracy(run.env, run.world_model, run.state.codebook, random.key(run.seed + HELD_OUT))
+    with working() as work:
+        work.step("measuring accuracy on held-out seeds")
+        accuracy = one_step_accuracy(run.env, run.world_model, run.state.codebook, random.key(run.seed + HELD_OUT))
     write_json(run.path / "accuracy.json", accuracy._asdict())
     said = f"One step ahead on held-out seeds: {accuracy.tokens:.2%} of tokens, {accuracy.frames:.1%} of frames correct"
     if accuracy.settled is not None:
@@ -115,11 +118,13 @@ def _measure_foresight(run: "Run") -> None:
     """Errors and losses on held-out seeds, next to those of baselines that learn nothing."""
     from jax import random
 
+    from itc.cli.console import working
     from itc.evaluate.foresight import beats, foresight
     from itc.train.files import write_json
     from itc.viewer.imagination import HELD_OUT
 
-    with run.config.precisely():
+    with working() as work, run.config.precisely():
+        work.step("measuring errors and losses on held-out seeds")
         found = foresight(run, random.key(run.seed + HELD_OUT))
     write_json(run.path / "foresight.json", found)
     for name, value in found.items():
