@@ -25,11 +25,11 @@ def test_and_so_is_its_progress_where_it_would_be_silent_for_seconds(capsys, mon
     now = [0.0]
     monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
     with working() as work:
-        work.step("decoding", 4)
+        work.step("decoding", 2000)
         for seconds in (1, 6, 7, 12):
             now[0] = seconds
-            work.advance()
-    assert capsys.readouterr().err == "decoding …\ndecoding: 2 of 4 done …\ndecoding: 4 of 4 done …\n"
+            work.advance(500)
+    assert capsys.readouterr().err == "decoding …\ndecoding: 1,000 of 2,000 done …\ndecoding: 2,000 of 2,000 done …\n"
 
 
 def test_on_a_terminal_it_moves_and_is_gone_at_the_end(monkeypatch):

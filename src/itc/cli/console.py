@@ -42,13 +42,13 @@ class Work:
         self._progress.reset(self._task, description=what, total=total)
         self._say(what)
 
-    def advance(self) -> None:
-        """One more part of the step is done."""
-        self._done += 1
-        self._progress.advance(self._task)
+    def advance(self, parts: int = 1) -> None:
+        """More parts of the step are done."""
+        self._done += parts
+        self._progress.advance(self._task, parts)
         if time.monotonic() - self._said > SILENT:
-            of = "" if self._total is None else f" of {self._total}"
-            self._say(f"{self._what}: {self._done}{of} done")
+            of = "" if self._total is None else f" of {self._total:,}"
+            self._say(f"{self._what}: {self._done:,}{of} done")
 
     def _say(self, line: str) -> None:
         self._said = time.monotonic()

@@ -1,12 +1,14 @@
 """`itc evaluate RUN`: play episodes with the trained policy."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from itc.cli.arguments import JsonFile, OwnEnvironments, Run
 from itc.cli.running import reading
 from itc.settings import MOST
+
+if TYPE_CHECKING:
+    from itc.cli.console import Work
 
 VIDEO_STEPS = 500  # at most
 
@@ -50,13 +52,14 @@ def evaluate(
                 film = _film(loaded, seed)
             else:
                 episodes = loaded.config.evaluation_episodes if episodes is None else episodes
-                numbers = measure(loaded, episodes, seed, work.step)
+                numbers = measure(loaded, episodes, seed, work)
         if video:
             return print(f"One episode: {film}")
         RunFolder(run).write_evaluation(numbers)
         if json_file is not None:
             write_json(json_file, numbers)
-        PlainConsole().print(summary(numbers, loaded.env.spec.return_scale))
+        console = PlainConsole()
+        console.print(summary(numbers, loaded.env.spec.return_scale), soft_wrap=not console.is_terminal)
 
 
 def summary(numbers: dict[str, Any], return_scale: float | None) -> str:
@@ -78,7 +81,7 @@ def summary(numbers: dict[str, Any], return_scale: float | None) -> str:
     return " ".join(said)
 
 
-def measure(run, episodes: int, seed: int, say: Callable[[str], None] = lambda said: None) -> dict[str, Any]:
+def measure(run, episodes: int, seed: int, work: "Work") -> dict[str, Any]:
     """Return with its interval, length, and score and success rates where the environment has achievements."""
     import jax.numpy as jnp
     from jax import random
@@ -90,11 +93,11 @@ def measure(run, episodes: int, seed: int, say: Callable[[str], None] = lambda s
     spec = run.env.spec
     env = run.env.testing
     many = f"{episodes:,} {'episodes' if episodes > 1 else 'episode'}"
-    say(f"playing {many} of {spec.name}")
+    work.step(f"playing {many} of {spec.name}", episodes)
     with run.config.precisely():
-        played = play_episodes(env, run.policy, random.key(seed), episodes)
-    say(f"playing {many} at random")
-    at_random = play_episodes(env, None, random.key(seed), episodes)
+        played = play_episodes(env, run.policy, random.key(seed), episodes, work.advance)
+    work.step(f"playing {many} at random", episodes)
+    at_random = play_episodes(env, None, random.key(seed), episodes, work.advance)
     numbers = {
         "environment": spec.name,
         "iterations": int(run.state.iteration),

@@ -39,6 +39,7 @@ def hallucinate(
         {"windows": windows} | ({} if horizon is None else {"horizon": horizon}),
         steps=windows * (horizon or LONGEST),
         own=own,
+        one_by_one=True,
         measure=lambda trial, chosen: measure_hallucination(
             trial, chosen, horizon or trial.longest_rollout(LONGEST), windows
         ),

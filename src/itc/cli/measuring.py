@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,12 @@ def measure_runs(
     steps: int,
     measure: "Callable[[Trial, dict[str, DecodeConfig]], Iterable[Measure]]",
     own: tuple[str, ...],
+    one_by_one: bool = False,
 ) -> None:
-    """Measure each run, print a table, write the numbers to its folder as `what`; all `counts` must be at least 1."""
+    """Measure each run, print a table, write the numbers to its folder as `what`; all `counts` must be at least 1.
+
+    `one_by_one`: each decoder is measured when its numbers are asked for, which then tells how far this got.
+    """
     from itc.cli.console import PlainConsole, working
     from itc.cli.tables import tables
     from itc.compilation import keep_compiled
@@ -51,12 +56,12 @@ def measure_runs(
                 work.step(f"playing about {steps:,} steps on held-out seeds, twice")
                 trial = prepare(run, steps)
                 to_measure = chosen if decoders else with_own(chosen, run.config)
-                work.step(f"measuring {what} with {len(to_measure)} decoders", len(to_measure))
+                work.step(f"measuring {what} with {len(to_measure)} decoders", len(to_measure) if one_by_one else None)
                 found = []
-                for one in measure(trial, to_measure):
-                    if one.decoder in to_measure and one.decoder not in {known.decoder for known in found}:
+                for decoder, its in groupby(measure(trial, to_measure), key=lambda one: one.decoder):
+                    found += its
+                    if one_by_one and decoder in to_measure:
                         work.advance()
-                    found.append(one)
             written = path / MEASURES / f"{what}.json"
             write_measures(found, written)
             console.print(f"{path} on {run.env.spec.name}: {trial.reading}", soft_wrap=True)
