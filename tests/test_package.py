@@ -49,7 +49,12 @@ def test_the_wheel_holds_the_whole_package(built):
         names = {name for name in wheel.namelist() if name.startswith("itc/")}
     files = (path for path in (ROOT / "src/itc").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     assert names == {path.relative_to(ROOT / "src").as_posix() for path in files}
-    assert {"itc/py.typed", "itc/evaluate/published.json", "itc/viewer/report/style.css"} <= names
+    assert {
+        "itc/py.typed",
+        "itc/evaluate/published.json",
+        "itc/envs/listing.json",
+        "itc/viewer/report/style.css",
+    } <= names
 
 
 def test_the_wheel_says_what_it_is(described):

@@ -1,6 +1,7 @@
 """The command line as people run it, and as they mistype it."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -8,8 +9,9 @@ import pytest
 
 import itc
 from commands import ITC, assert_refused, program, run
-from itc.cli.app import COMMANDS
+from itc.cli.app import COMMANDS, GROUPS
 from itc.extras import TRAIN
+from itc.presets import PRESETS
 
 
 def test_demo_prints_every_decoder_and_draws(tmp_path):
@@ -21,7 +23,6 @@ def test_demo_prints_every_decoder_and_draws(tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    ((), "demo"),
     (("demo", "--steps", "0"), "steps must be at least 1"),
     (("demo", "--stebs", "3"), "--stebs"),
     (("bench", "sorting"), "decode"),
@@ -30,11 +31,54 @@ def test_mistakes_are_refused_with_a_sentence(arguments, words):
     assert_refused(arguments, words)
 
 
-def test_help_names_the_commands():
+def test_help_is_a_map_of_all_commands_in_groups_that_fits_a_terminal():
     finished = program("--help")
     assert finished.returncode == 0
-    for command in COMMANDS:
-        assert command.__name__.replace("_", "-") in finished.stdout
+    assert run().stdout == run("-h").stdout == finished.stdout
+    lines = finished.stdout.splitlines()
+    for group, commands in GROUPS.items():
+        start = lines.index(group) + 1
+        shown = [line.split()[0] for line in lines[start : start + len(commands)]]
+        assert shown == [name for name, command in COMMANDS.items() if command in commands]
+    assert max(map(len, lines)) <= 80
+    for command in COMMANDS.values():
+        assert command.__doc__.splitlines()[0] in finished.stdout
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("envs",), ("train", "--help"), ("evaluate", "--help")])
+def test_what_needs_no_jax_does_not_wait_for_it(arguments):
+    code = (
+        f"import sys; sys.argv = ['itc', *{arguments!r}]; from itc.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "sys.exit(' '.join({'jax', 'craftax', 'gymnax', 'ale_py', 'matplotlib'} & set(sys.modules)) or 0)"
+    )
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert finished.returncode == 0, finished.stderr
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("evalute", "evaluate"), ("world_model", "world-model"), ("xyz", "")])
+def test_a_mistyped_command_gets_a_suggestion(typed, meant):
+    finished = run(typed)
+    assert finished.returncode == 2
+    assert f"there is no command '{typed}'" in finished.stderr
+    assert ("Did you mean" in finished.stderr) == bool(meant)
+    assert meant in finished.stderr
+
+
+def test_training_without_a_preset_says_where_they_are_listed():
+    refused, explained = run("train"), run("train", "--help")
+    assert (refused.returncode, explained.returncode) == (2, 0)
+    for said in (refused.stderr, explained.stdout):
+        assert "itc train PRESET" in said
+        assert "`itc presets` lists" in said
+    named = re.search(r"[\w-]+/[\w-]+/[\w-]+", explained.stdout)[0]
+    assert named in PRESETS
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "train creatures/quick", "train atari/pong/quick"])
+def test_help_shows_words_for_arguments_not_their_types(command):
+    said = run(*command.split(), "--help").stdout
+    assert not re.search(r"\bSTR\b|\bPATH\b|\{None\}", said)
 
 
 @pytest.mark.parametrize("missing", TRAIN)

@@ -46,10 +46,10 @@ def test_every_setting_of_training_handles_odd_words(preset, capsys):
 
 
 ARGUMENTS = [
-    (command.__name__.replace("_", "-"), "env" if name == "own" else name.replace("_", "-"))
-    for command in COMMANDS
-    for name in inspect.signature(command).parameters
-    if name not in ("run", "runs", "what", "name", "of")
+    (command, "env" if name == "own" else name.replace("_", "-"))
+    for command, function in COMMANDS.items()
+    for name in inspect.signature(function).parameters
+    if name not in ("run", "runs", "what", "name", "of", "words")
 ]
 
 

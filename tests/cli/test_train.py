@@ -353,7 +353,15 @@ def test_evaluate_plays_and_writes_a_video(copied, tmp_path):
     file = tmp_path / "new" / "returns.json"
     finished = run("evaluate", str(copied), "--episodes", "3", "--json", str(file))
     assert finished.returncode == 0, finished.stderr
-    assert json.loads(file.read_text())["episodes"] == 3
+    found = json.loads(file.read_text())
+    assert found["episodes"] == 3
+    low, high = found["return_interval"]
+    said = " ".join(finished.stdout.split())
+    assert f"return {found['return']:.2f} (95 % interval {low:.2f} … {high:.2f}) in 3 episodes" in said
+    assert "creatures after 192 interactions: return" in said
+    assert f"{found['random_return']:.2f} with random play. Score {found['score']:.2f} %." in said
+    for step in ("loading", "playing 3 episodes of creatures …", "playing 3 episodes at random …"):
+        assert step in finished.stderr
     assert (copied / "evaluation.json").read_text() == file.read_text()
     filmed = run("evaluate", str(copied), "--video")
     assert filmed.returncode == 0, filmed.stderr

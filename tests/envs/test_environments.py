@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import smoke
 
+from itc.envs.listing import listed, listing
 from itc.envs.registry import ENVIRONMENTS, make
 
 # These compile for a quarter of a minute and more; one game of each package stays in the quick tests.
@@ -100,6 +101,11 @@ def test_a_missing_extra_is_named(package, name, extra):
     code = f"import sys; sys.modules['{package}'] = None; from itc.envs.registry import make; make('{name}')"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert f"the environment {name} needs {package}: pip install 'itc-world-models[{extra}]'" in finished.stderr
+
+
+def test_what_is_listed_is_what_the_environments_say():
+    """If not: `python -m itc.envs.listing`."""
+    assert listing() == tuple(listed(make(name).spec) for name in ENVIRONMENTS)
 
 
 def test_the_command_lists_every_environment():

@@ -31,13 +31,9 @@ def _run() -> None:
     if sys.argv[1:] == ["--version"]:
         return print(f"itc {__version__}")
     require(*TRAIN, extra="train", purpose="the command line")
-    if sys.argv[1:2] == ["train"]:  # its options depend on the preset, so it parses them itself
-        from itc.cli.train import train
+    from itc.cli.app import run
 
-        return train(sys.argv[2:])
-    from itc.cli.app import app
-
-    app.cli(prog="itc", description="World models made of tokens, whose dreams stay true.")
+    run(sys.argv[1:])
 
 
 def discard_output() -> None:

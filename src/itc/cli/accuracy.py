@@ -1,22 +1,19 @@
 """`itc accuracy RUN…`: how often each decoder predicts the next frame correctly."""
 
-from pathlib import Path
-from typing import Annotated
-
-import tyro
-
+from itc.cli.arguments import Decoders, JsonFile, OwnEnvironments, Runs
 from itc.cli.measuring import measure_runs
-from itc.cli.running import OwnEnvironments
 
 
 def accuracy(
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional],
+    runs: Runs,
     transitions: int = 10_000,
-    decoders: tuple[str, ...] = (),
+    decoders: Decoders = (),
     own: OwnEnvironments = (),
-    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+    json_file: JsonFile = None,
 ) -> None:
-    """Predict single steps of held-out play with a run's world model, and decode the predictions with every decoder.
+    """Measure how often each decoder predicts the next frame correctly.
+
+    A run's world model predicts single steps of held-out play; every decoder decodes the same predictions.
 
     `exact`: every token is correct. `plausible`: the frame is a possible next frame; brightness and newly visible edges
     do not count.

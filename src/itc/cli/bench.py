@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
+
+from itc.cli.arguments import JsonFile
 
 if TYPE_CHECKING:
     from itc.bench.measure import Record
@@ -33,35 +34,38 @@ def _records(name: str) -> "Iterator[Record]":
 
 
 def bench(
-    name: Annotated[Literal["decode", "world", "train", "atari"], tyro.conf.Positional], json: Path | None = None
+    name: Annotated[Literal["decode", "world", "train", "atari"], tyro.conf.Positional], json_file: JsonFile = None
 ) -> None:
-    """Measure speed as ratios within one process, next to their targets.
+    """Measure speed on this machine, next to targets.
+
+    Speeds are compared as ratios within one process.
 
     Args:
         name: decode: decoders. world: world model, imagination, tokenizer and environments. train: phases of training.
             atari: updates of the Atari agent.
-        json: Also write the numbers to this file.
+        json_file: Also write the numbers to this file.
     """
     from rich.table import Table
 
     from itc.bench.measure import write_json
-    from itc.cli.console import PlainConsole
+    from itc.cli.console import PlainConsole, working
 
     console = PlainConsole()
     table = Table(title=f"itc bench {name}", title_justify="left")
     for heading in ("measured", "value", "interval", "target", "ok"):
         table.add_column(heading, justify="left" if heading == "measured" else "right")
     records = []
-    with console.status("") as status:
+    with working() as work:
+        work.step(f"measuring speed: {name}")
         for record in _records(name):
             records.append(record)
-            status.update(f"{len(records)} measured; last: {record.name}")
+            work.advance()
             interval = "" if record.interval is None else f"{record.interval[0]:.4g} … {record.interval[1]:.4g}"
             unit = "×" if record.unit == "ratio" else f" {record.unit}"
             verdict = {None: "", True: "yes", False: "NO"}[record.ok]
             table.add_row(record.name, f"{record.value:.4g}{unit}", interval, record.target or "", verdict)
-            if json is not None:  # after each one, so that an interrupted run leaves what it measured
-                write_json(records, json)
+            if json_file is not None:  # after each one, so that an interrupted run leaves what it measured
+                write_json(records, json_file)
     console.print(table)
     with_target = [record for record in records if record.ok is not None]
     console.print(f"{sum(bool(record.ok) for record in with_target)} of {len(with_target)} targets reached")

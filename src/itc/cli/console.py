@@ -1,10 +1,17 @@
-"""The console commands print to: plain text on any terminal, pipe or file."""
+"""The consoles commands print to: plain text for results, and what a command is doing meanwhile."""
 
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from itc.cli import discard_output
+
+SILENT = 5.0  # seconds without a sign of life, at most, as far as a command knows that it proceeds
 
 
 class PlainConsole(Console):
@@ -19,3 +26,47 @@ class PlainConsole(Console):
     def on_broken_pipe(self) -> None:
         self.quiet = True
         discard_output()
+
+
+class Work:
+    """Long steps, one after the other: a spinner and the time on a terminal, elsewhere a line when each begins."""
+
+    def __init__(self, console: PlainConsole, progress: Progress):
+        self._console, self._progress = console, progress
+        self._task = progress.add_task("", total=None)
+        self._what, self._done, self._total, self._said = "", 0, None, 0.0
+
+    def step(self, what: str, total: int | None = None) -> None:
+        """The next step begins; `total` is how many parts it has, if that is known."""
+        self._what, self._done, self._total = what, 0, total
+        self._progress.reset(self._task, description=what, total=total)
+        self._say(what)
+
+    def advance(self, parts: int = 1) -> None:
+        """More parts of the step are done."""
+        self._done += parts
+        self._progress.advance(self._task, parts)
+        if time.monotonic() - self._said > SILENT:
+            of = "" if self._total is None else f" of {self._total:,}"
+            self._say(f"{self._what}: {self._done:,}{of} done")
+
+    def _say(self, line: str) -> None:
+        self._said = time.monotonic()
+        if not self._console.is_terminal:
+            self._console.print(f"{line} …", soft_wrap=True)
+
+
+@contextmanager
+def working() -> Generator[Work]:
+    """Show what a command is doing, on standard error: its results can be redirected on their own."""
+    console = PlainConsole(stderr=True)
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        TimeElapsedColumn(),
+    )
+    here = sys.stdout.isatty()  # else what is printed meanwhile would move to standard error
+    shown = console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=not shown, redirect_stdout=here) as progress:
+        yield Work(console, progress)

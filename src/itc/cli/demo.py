@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from itc.cli.arguments import File, JsonFile
 from itc.decoding.api import decode
 from itc.decoding.config import PRESETS, DecodeConfig
 from itc.envs.walkers import WALKER, Transitions, Walkers
@@ -22,31 +23,34 @@ DECODERS = {
 PICTURED = ("sample", "paper", "conserving")
 
 
-def demo(steps: int = 1000, seed: int = 0, picture: Path = Path("demo.png"), json: Path | None = None) -> None:
-    """Decode random walkers from perfect predictions: which decoders keep their number, and which let them move?
+def demo(steps: int = 1000, seed: int = 0, picture: File = Path("demo.png"), json_file: JsonFile = None) -> None:
+    """Compare all decoders on random walkers, as a table and a picture.
+
+    Their predictions are perfect. Which decoders keep the number of walkers, and which let them move?
 
     Args:
         steps: Number of steps to decode.
         seed: Random seed of the walkers and of the decoders' noise.
         picture: File for the picture of one step.
-        json: Also write the numbers to this file.
+        json_file: Also write the numbers to this file.
     """
-    from rich.progress import track
     from rich.table import Table
 
-    from itc.cli.console import PlainConsole
+    from itc.cli.console import PlainConsole, working
 
     if steps < 1:
         raise SystemExit(f"itc demo: steps must be at least 1, got {steps}")
     console = PlainConsole()
     started = time.perf_counter()
     world = Walkers()
-    with console.status("Listing every outcome of every step …"):
-        transitions = world.record(steps, seed)
-
     decoded = {}
-    for name in track(DECODERS, "Decoding", console=console, transient=True):
-        decoded[name] = _decode(transitions, world, DECODERS[name], seed)
+    with working() as work:
+        work.step(f"listing every outcome of {steps:,} steps")
+        transitions = world.record(steps, seed)
+        work.step(f"decoding them with {len(DECODERS)} decoders", len(DECODERS))
+        for name, config in DECODERS.items():
+            decoded[name] = _decode(transitions, world, config, seed)
+            work.advance()
 
     truth = conservation(transitions.previous, transitions.next, WALKER)
     title = (
@@ -61,8 +65,8 @@ def demo(steps: int = 1000, seed: int = 0, picture: Path = Path("demo.png"), jso
         row = [name, f"{kept.right_number:.1%}", f"{kept.count_error:.2f}", f"{kept.stay_rate:.2f}"]
         table.add_row(*row, style="bold" if name == "conserving" else None)
     console.print(table)
-    if json is not None:
-        _write(json, steps, seed, truth, measured)
+    if json_file is not None:
+        _write(json_file, steps, seed, truth, measured)
 
     _draw(transitions, decoded, world, picture)
     console.print(f"Picture of one step: {picture}   ({time.perf_counter() - started:.0f} s)")

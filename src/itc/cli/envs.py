@@ -4,7 +4,7 @@ from itertools import groupby
 
 
 def envs(names: bool = False) -> None:
-    """List all environments with their specifications.
+    """List the environments: frames, tokens, actions, episode lengths.
 
     Args:
         names: Also list the range of rewards and the names of actions, entities and achievements.
@@ -13,35 +13,40 @@ def envs(names: bool = False) -> None:
     from rich.table import Table
 
     from itc.cli.console import PlainConsole
-    from itc.envs.registry import ENVIRONMENTS, make
-    from itc.extras import MissingExtra
+    from itc.envs.listing import listing
 
     console = PlainConsole()
     table = Table(title="itc envs", title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
     for heading in ("environment", "frame", "values", "tokens", "patch", "actions", "steps"):
         table.add_column(heading, justify="left" if heading == "environment" else "right")
-    specs, missing = [], {}
-    with console.status("Making every environment …"):
-        for name in ENVIRONMENTS:
-            try:
-                specs.append(make(name).spec)
-            except MissingExtra as error:
-                missing[name] = error
-    for spec in specs:
-        shapes = ["×".join(map(str, shape)) for shape in (spec.frame_shape, spec.grid, spec.patch)]
-        steps = "any" if spec.episode_length is None else f"≤ {spec.episode_length:,}"
-        table.add_row(spec.name, shapes[0], f"0–{spec.frame_max}", *shapes[1:], str(spec.num_actions), steps)
+    for env in listing():
+        shapes = ["×".join(map(str, shape)) for shape in (env.frame_shape, env.grid, env.patch)]
+        steps = "any" if env.episode_length is None else f"≤ {env.episode_length:,}"
+        table.add_row(env.name, shapes[0], f"0–{env.frame_max}", *shapes[1:], str(len(env.actions)), steps)
     console.print(table)
-    for family, absent in groupby(missing, key=lambda name: name.split("/")[0]):
-        first, *others = absent
-        subject = f"{first} and {len(others)} more of {family} are" if others else f"{first} is"
-        console.print(f"{subject} not there: {missing[first]}")
+    for line in _missing([env.name for env in listing()]):
+        console.print(line)
     if not names:
         console.print("`itc envs --names` adds rewards, actions, entities and achievements.")
         return
-    for spec in specs:
-        low, high = spec.reward_range
-        scale = "" if spec.return_scale is None else f", 100 % = {spec.return_scale:g}"
-        console.print(f"{spec.name}   reward {low:g} to {high:g}{scale}", style="bold")
+    for env in listing():
+        low, high = env.reward_range
+        scale = "" if env.return_scale is None else f", 100 % = {env.return_scale:g}"
+        console.print(f"{env.name}   reward {low:g} to {high:g}{scale}", style="bold")
         for heading in ("actions", "entities", "achievements"):
-            console.print(f"  {heading}: {', '.join(getattr(spec, heading)) or 'none'}")
+            console.print(f"  {heading}: {', '.join(getattr(env, heading)) or 'none'}")
+
+
+def _missing(names: list[str]) -> list[str]:
+    """A sentence for each family of environments that lacks a package."""
+    from itc.extras import MissingExtra, require_for
+
+    sentences = []
+    for family, members in groupby(names, key=lambda name: name.split("/")[0]):
+        first, *others = members
+        try:
+            require_for(first)
+        except MissingExtra as missing:
+            subject = f"{first} and {len(others)} more of {family} cannot" if others else f"{first} cannot"
+            sentences.append(f"{subject} be made here: {missing}")
+    return sentences

@@ -1,26 +1,29 @@
 """`itc evaluate RUN`: play episodes with the trained policy."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import tyro
-
-from itc.cli.running import OwnEnvironments, reading
+from itc.cli.arguments import JsonFile, OwnEnvironments, Run
+from itc.cli.running import reading
 from itc.settings import MOST
+
+if TYPE_CHECKING:
+    from itc.cli.console import Work
 
 VIDEO_STEPS = 500  # at most
 
 
 def evaluate(
-    run: Annotated[Path, tyro.conf.Positional],
+    run: Run,
     episodes: int | None = None,
     seed: int = 1_000_000,
     video: bool = False,
     own: OwnEnvironments = (),
-    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+    json_file: JsonFile = None,
 ) -> None:
-    """Play whole episodes with a run's policy on held-out seeds, and report the return next to that of random play.
+    """Play episodes with a run's policy; compare with random play.
 
+    Plays whole episodes on held-out seeds.
     The numbers are written to evaluation.json in the run's folder; `itc report` reads them there.
 
     Args:
@@ -31,6 +34,7 @@ def evaluate(
         json_file: Also write the numbers to this file.
     """
     from itc.cli.compilation import keep_compiled
+    from itc.cli.console import PlainConsole, working
     from itc.train.files import write_json
     from itc.train.run_folder import RunFolder
     from itc.train.runs import load
@@ -40,19 +44,44 @@ def evaluate(
             if number is not None and not least <= number <= MOST:
                 raise ValueError(f"{name} must be in [{least}, {MOST}], got {number}")
         keep_compiled()
-        loaded = load(run)
+        with working() as work:
+            work.step(f"loading {run}")
+            loaded = load(run)
+            if video:
+                work.step("playing one episode")
+                film = _film(loaded, seed)
+            else:
+                episodes = loaded.config.evaluation_episodes if episodes is None else episodes
+                numbers = measure(loaded, episodes, seed, work)
         if video:
-            print(f"One episode: {_film(loaded, seed)}")
-            return
-        numbers = measure(loaded, loaded.config.evaluation_episodes if episodes is None else episodes, seed)
+            return print(f"One episode: {film}")
         RunFolder(run).write_evaluation(numbers)
         if json_file is not None:
             write_json(json_file, numbers)
-        for name, value in numbers.items():
-            print(f"{name}: {value}")
+        console = PlainConsole()
+        console.print(summary(numbers, loaded.env.spec.return_scale), soft_wrap=not console.is_terminal)
 
 
-def measure(run, episodes: int, seed: int) -> dict:
+def summary(numbers: dict[str, Any], return_scale: float | None) -> str:
+    """The result in sentences."""
+    interval = ""
+    if "return_interval" in numbers:
+        low, high = numbers["return_interval"]
+        interval = f" (95 % interval {low:.2f} … {high:.2f})"
+    episodes = numbers["episodes"]
+    said = [
+        f"{numbers['environment']} after {numbers['interactions']:,} interactions: return {numbers['return']:.2f}"
+        f"{interval} in {episodes:,} {'episodes' if episodes > 1 else 'episode'}, {numbers['random_return']:.2f} with "
+        "random play."
+    ]
+    if "return_percent" in numbers and return_scale != 1:
+        said.append(f"The return is {numbers['return_percent']:.2f} % of {return_scale:g}.")
+    if "score" in numbers:
+        said.append(f"Score {numbers['score']:.2f} %.")
+    return " ".join(said)
+
+
+def measure(run, episodes: int, seed: int, work: "Work") -> dict[str, Any]:
     """Return with its interval, length, and score and success rates where the environment has achievements."""
     import jax.numpy as jnp
     from jax import random
@@ -63,9 +92,12 @@ def measure(run, episodes: int, seed: int) -> dict:
 
     spec = run.env.spec
     env = run.env.testing
+    many = f"{episodes:,} {'episodes' if episodes > 1 else 'episode'}"
+    work.step(f"playing {many} of {spec.name}", episodes)
     with run.config.precisely():
-        played = play_episodes(env, run.policy, random.key(seed), episodes)
-    at_random = play_episodes(env, None, random.key(seed), episodes)
+        played = play_episodes(env, run.policy, random.key(seed), episodes, work.advance)
+    work.step(f"playing {many} at random", episodes)
+    at_random = play_episodes(env, None, random.key(seed), episodes, work.advance)
     numbers = {
         "environment": spec.name,
         "iterations": int(run.state.iteration),

@@ -1,16 +1,15 @@
 """`itc fsck RUN`: check a run folder for damaged files."""
 
 import sys
-from pathlib import Path
-from typing import Annotated
 
-import tyro
-
-from itc.cli.running import OwnEnvironments, reading
+from itc.cli.arguments import OwnEnvironments, Run
+from itc.cli.running import reading
 
 
-def fsck(run: Annotated[Path, tyro.conf.Positional], repair: bool = False, own: OwnEnvironments = ()) -> None:
-    """Verify config, metrics, measurements and every checkpoint of a run; the exit code is 1 if something is wrong.
+def fsck(run: Run, repair: bool = False, own: OwnEnvironments = ()) -> None:
+    """Check a run folder for damaged files.
+
+    Verifies config, metrics, measurements and every checkpoint. The exit code is 1 if something is wrong.
 
     Args:
         run: Folder of a training run.

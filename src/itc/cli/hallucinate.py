@@ -1,26 +1,22 @@
 """`itc hallucinate RUN…`: creatures that are duplicated, lost or changed in imagined rollouts."""
 
-from pathlib import Path
-from typing import Annotated
-
-import tyro
-
+from itc.cli.arguments import Decoders, JsonFile, OwnEnvironments, Runs
 from itc.cli.measuring import measure_runs
-from itc.cli.running import OwnEnvironments
 
 LONGEST = 20  # steps, unless asked for more
 
 
 def hallucinate(
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional],
+    runs: Runs,
     horizon: int | None = None,
     windows: int = 500,
-    decoders: tuple[str, ...] = (),
+    decoders: Decoders = (),
     own: OwnEnvironments = (),
-    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+    json_file: JsonFile = None,
 ) -> None:
-    """Start imagined rollouts from held-out play, follow its recorded actions, and count what happens to creatures.
+    """Count creatures duplicated or lost in imagined rollouts.
 
+    The rollouts start from held-out play and follow its recorded actions.
     Duplication, disappearance and transmutation are per creature and step. The simulator's own rates are printed next
     to them, as creatures also spawn and die there. So are the stay rate and the rate at which tiles change: too few
     changes are as wrong as too many.
@@ -43,6 +39,7 @@ def hallucinate(
         {"windows": windows} | ({} if horizon is None else {"horizon": horizon}),
         steps=windows * (horizon or LONGEST),
         own=own,
+        one_by_one=True,
         measure=lambda trial, chosen: measure_hallucination(
             trial, chosen, horizon or trial.longest_rollout(LONGEST), windows
         ),

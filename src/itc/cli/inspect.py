@@ -1,15 +1,13 @@
 """`itc inspect RUN`: what a run is and how far it got."""
 
-from pathlib import Path
-from typing import Annotated
-
-import tyro
-
-from itc.cli.running import OwnEnvironments, reading
+from itc.cli.arguments import OwnEnvironments, Run
+from itc.cli.running import reading
 
 
-def inspect(run: Annotated[Path, tyro.conf.Positional], own: OwnEnvironments = ()) -> None:
-    """Print preset, iteration, interactions, device, versions and a digest of the training state.
+def inspect(run: Run, own: OwnEnvironments = ()) -> None:
+    """Show what a run is and how far it got.
+
+    Prints preset, iteration, interactions, device, versions and a digest of the training state.
 
     Args:
         run: Folder of a training run.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,10 +25,15 @@ def measure_runs(
     steps: int,
     measure: "Callable[[Trial, dict[str, DecodeConfig]], Iterable[Measure]]",
     own: tuple[str, ...],
+    one_by_one: bool = False,
 ) -> None:
-    """Measure each run, print a table, write the numbers to its folder as `what`; all `counts` must be at least 1."""
+    """Measure each run, print a table, write the numbers to its folder as `what`; all `counts` must be at least 1.
+
+    `one_by_one`: each decoder is measured when its numbers are asked for, which then tells how far this got.
+    """
     from itc.cli.compilation import keep_compiled
-    from itc.cli.console import PlainConsole
+    from itc.cli.console import PlainConsole, working
+    from itc.cli.tables import tables
     from itc.evaluate.records import MEASURES, write_measures
     from itc.evaluate.truth import DECODERS, named_decoders, prepare
     from itc.train.files import write_json
@@ -44,15 +50,25 @@ def measure_runs(
         chosen = named_decoders(decoders or DECODERS)
         keep_compiled()
         for path in runs:
-            run = load(path)
-            with console.status(f"{path}: playing on held-out seeds …"):
+            with working() as work:
+                work.step(f"loading {path}")
+                run = load(path)
+                work.step(f"playing about {steps:,} steps on held-out seeds, twice")
                 trial = prepare(run, steps)
+                to_measure = chosen if decoders else with_own(chosen, run.config)
+                work.step(f"measuring {what} with {len(to_measure)} decoders", len(to_measure) if one_by_one else None)
+                found = []
+                for decoder, its in groupby(measure(trial, to_measure), key=lambda one: one.decoder):
+                    found += its
+                    if one_by_one and decoder in to_measure:
+                        work.advance()
+            written = path / MEASURES / f"{what}.json"
+            write_measures(found, written)
             console.print(f"{path} on {run.env.spec.name}: {trial.reading}", soft_wrap=True)
-            to_measure = chosen if decoders else with_own(chosen, run.config)
-            with console.status(f"{path}: measuring {', '.join(to_measure)} …"):
-                found = list(measure(trial, to_measure))
-            write_measures(found, path / MEASURES / f"{what}.json")
-            print("\n".join(table(found)))
+            console.print(*tables(found, console.width), sep="\n")
+            console.print(
+                f"With 95 % intervals; n: how many things were counted. All numbers: {written}", soft_wrap=True
+            )
             everything += [{"run": str(path)} | asdict(one) for one in found]
             if json_file is not None:  # after each run, in case the next one fails
                 write_json(json_file, everything)
@@ -64,18 +80,3 @@ def with_own(chosen: "dict[str, DecodeConfig]", config: "TrainConfig") -> "dict[
     if own in chosen.values() or own.solver == "sinkhorn" or config.imagination_after is None:
         return chosen
     return chosen | {"as trained": own}
-
-
-def table(measures: "list[Measure]") -> list[str]:
-    """A row for each decoder, a column for each measure; single steps, subsets of play and differences between decoders
-    are only in the file."""
-    from itc.evaluate.accuracy import MINUS
-    from itc.evaluate.hallucination import STEP
-    from itc.evaluate.markdown import markdown
-
-    hidden = (STEP, "creatures", MINUS)
-    shown = [one for one in measures if not any(part in one.measure for part in hidden)]
-    found = {(one.decoder, one.measure): f"{one.value:.4f}" for one in shown}
-    decoders, names = (list(dict.fromkeys(part)) for part in zip(*found, strict=True))
-    rows = [[decoder, *(found.get((decoder, name), "") for name in names)] for decoder in decoders]
-    return markdown(["decoder", *(name.removesuffix(" · all") for name in names)], rows)

@@ -5,16 +5,18 @@ from typing import Annotated
 
 import tyro
 
-from itc.cli.running import OwnEnvironments, reading
+from itc.cli.arguments import OwnEnvironments, Runs
+from itc.cli.running import reading
 
 
 def report(
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional],
-    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html"),
+    runs: Runs,
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="FILE")] = Path("report.html"),
     own: OwnEnvironments = (),
 ) -> None:
-    """Write an offline page about one or more runs: curves, evaluation, imagined rollouts and their accuracy.
+    """Write an offline page about one or more runs.
 
+    It has curves, evaluation, imagined rollouts and their accuracy.
     Runs that differ only in their seed form one group. Missing measurements are listed with their commands.
 
     Args:
@@ -22,7 +24,7 @@ def report(
         out: File to write the page to.
     """
     from itc.cli.compilation import keep_compiled
-    from itc.cli.console import PlainConsole
+    from itc.cli.console import PlainConsole, working
     from itc.train.files import replace_file
     from itc.viewer.report.page import report as page_about
 
@@ -31,8 +33,9 @@ def report(
         if not runs:
             raise ValueError("name the folder of at least one run")
         keep_compiled()
-        with console.status("reading …") as status:
-            page = page_about(runs, lambda said: status.update(f"{said} …"))
+        with working() as work:
+            work.step("reading")
+            page = page_about(runs, work.step)
         out.parent.mkdir(parents=True, exist_ok=True)
         replace_file(out, page)
     console.print(f"report: {out}   ({len(page) / 1e6:.1f} MB, opens in any browser)", soft_wrap=True)

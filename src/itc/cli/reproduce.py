@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from itc.cli.running import OwnEnvironments, reading
+from itc.cli.arguments import Folder, OwnEnvironments, RunsOption
+from itc.cli.running import reading
 
 if TYPE_CHECKING:
     from itc.evaluate.reproduce.recipe import Recipe
@@ -18,14 +19,16 @@ FIGURES_OF_COMMANDS = ("figure-correspondence",)  # drawn by one of the recipe's
 
 
 def reproduce(
-    what: Annotated[str, tyro.conf.Positional] = "",
+    what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]", help_behavior_hint="")] = "",
     here: bool = False,
-    out: Path = Path("runs/here"),
+    out: Folder = Path("runs/here"),
     seeds: int | None = None,
-    runs: tuple[Path, ...] = (),
+    runs: RunsOption = (),
     own: OwnEnvironments = (),
 ) -> None:
-    """Print the commands, seeds and hardware for a table or figure of the paper, or run a smaller version of it.
+    """Show the commands behind a table or figure of the paper.
+
+    Prints commands, seeds and hardware; --here runs a smaller version.
 
     Args:
         what: Name of a table or figure. If not given: list all of them.

@@ -3,19 +3,6 @@
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Annotated
-
-import tyro
-
-OwnEnvironments = Annotated[
-    tuple[str, ...],
-    tyro.conf.arg(
-        name="env",
-        metavar="MODULE:FUNCTION",
-        help="Your own environments that the runs were trained on. They must be named here, as importing them executes "
-        "code: code named only in a run folder is never executed.",
-    ),
-]
 
 
 @contextmanager

@@ -6,22 +6,23 @@ from typing import Annotated
 
 import tyro
 
-from itc.cli.running import OwnEnvironments, reading
+from itc.cli.arguments import JsonFile, OwnEnvironments
+from itc.cli.running import reading
 
 
 def sweep(
-    what: Annotated[str, tyro.conf.Positional],
-    grid: tuple[str, ...],
+    what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN|PRESET")],
+    grid: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE,VALUE")],
     train: bool = False,
-    out: Path | None = None,
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE|FOLDER", help_behavior_hint="")] = None,
     jobs: int = 1,
     episodes: int | None = None,
-    decoder: str = "conserving",
+    decoder: Annotated[str, tyro.conf.arg(metavar="DECODER")] = "conserving",
     transitions: int = 2000,
     own: OwnEnvironments = (),
-    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+    json_file: JsonFile = None,
 ) -> None:
-    """Try every combination of settings.
+    """Try every combination of settings, of a decoder or of training.
 
     `itc sweep RUN --grid distance_cost=0,0.1 wildcard_cost=1,4 affinity=probability,log` decodes the predictions of one
     trained model with every combination, in seconds each, and draws heat maps.

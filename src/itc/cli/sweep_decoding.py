@@ -14,8 +14,8 @@ def sweep_decoding(
 ) -> None:
     """Measure single steps at every point, print the table, draw the heat maps."""
     from itc.cli.compilation import keep_compiled
-    from itc.cli.console import PlainConsole
-    from itc.cli.measuring import table
+    from itc.cli.console import PlainConsole, working
+    from itc.cli.tables import tables
     from itc.evaluate.grid import name_of
     from itc.evaluate.records import MEASURES, write_measures
     from itc.evaluate.truth import TUNING, measure_single_steps, named_decoders, prepare
@@ -25,13 +25,15 @@ def sweep_decoding(
     console = PlainConsole()
     decoders = {name_of(point): decoder_of(named_decoders((base,))[base], point) for point in wanted}
     keep_compiled()
-    run = load(path)
-    with console.status(f"{path}: playing on held-out seeds …"):
+    with working() as work:
+        work.step(f"loading {path}")
+        run = load(path)
+        work.step("playing on held-out seeds")
         trial = prepare(run, 2 * transitions, TUNING)
-    with console.status(f"{path}: decoding with {len(decoders)} settings …"):
+        work.step(f"predicting {transitions:,} steps and decoding with {len(decoders)} settings")
         measures = list(measure_single_steps(trial, decoders, transitions))
     write_measures(measures, path / MEASURES / "sweep.json")
-    print("\n".join(table(measures)))
+    console.print(*tables(measures, console.width), sep="\n")
     drawn = draw_heat_maps(measures, dict(zip(decoders, wanted, strict=True)), picture or path / MEASURES / "sweep.png")
     console.print(f"heat maps: {drawn}" if drawn else "No heat maps: they need two settings with several numbers each.")
     if json_file is not None:

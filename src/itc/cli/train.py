@@ -14,6 +14,7 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 import tyro
 
+from itc.cli.arguments import RunOption, parse
 from itc.cli.compilation import keep_compiled
 from itc.cli.running import reading, sentences
 from itc.cli.watch import Quiet, check_loggers, loggers, screen
@@ -40,9 +41,11 @@ AnyConfig = TypeVar("AnyConfig", bound=TrainConfig)
 class TrainArguments(Settings, Generic[AnyConfig]):
     """Train an agent. Rerunning the command resumes; more iterations than before extend the run."""
 
-    preset: tyro.conf.Positional[str] = ""  # name of a preset; `itc presets` lists them
-    run: Path | None = None  # folder of the run (runs/PRESET-SEED if not given)
-    resume: Path | None = None  # resume the run in this folder with its saved settings
+    preset: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PRESET")] = (
+        ""  # name of a preset; `itc presets` lists them
+    )
+    run: RunOption = None  # folder of the run (runs/PRESET-SEED if not given)
+    resume: RunOption = None  # resume the run in this folder with its saved settings
     from_scratch: bool = False  # start over; the folder's present content moves to a subfolder
     seed: CountOrZero = 0  # random seed
     iterations: Count | None = None  # total number of iterations; replaces --interactions
@@ -75,7 +78,7 @@ def read_arguments(words: list[str]) -> TrainArguments:
     config = find(words[0]).config if named else PatchConfig()
     kind = cast(Any, TrainArguments)[type(config)]  # each agent has its own settings
     defaults = kind(preset=words[0] if named else "", config=config)
-    chosen = tyro.cli(kind, args=words, default=defaults, prog="itc train")
+    chosen = parse(kind, words, f"itc train {defaults.preset}".rstrip(), default=defaults)
     if chosen.preset != defaults.preset:
         raise ValueError(f"the preset comes first: itc train {chosen.preset} …")
     if not chosen.preset and chosen.resume is None:

@@ -3,10 +3,9 @@
 import dataclasses
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-import tyro
-
+from itc.cli.arguments import EnvName, RunOption
 from itc.cli.running import reading
 
 if TYPE_CHECKING:
@@ -18,17 +17,17 @@ MINUTES, MINUTES_ON_ATARI = 2.0, 8.5  # Atari trains a tokenizer first
 
 
 def world_model(
-    env: Annotated[str, tyro.conf.Positional],
+    env: EnvName,
     preset: Literal["quick", "paper"] = "quick",
     minutes: float | None = None,
     iterations: int | None = None,
-    run: Path | None = None,
+    run: RunOption = None,
     seed: int = 0,
-    policy: Path | None = None,
+    policy: RunOption = None,
 ) -> None:
-    """Train a world model on random play, measure it on held-out seeds, and draw imagined rollouts.
+    """Train a world model on random play, without training a policy.
 
-    Rerunning the command resumes.
+    It is then measured on held-out seeds, and imagined rollouts are drawn. Rerunning the command resumes.
 
     Args:
         env: Name of an environment; `itc envs` lists them.
@@ -100,11 +99,14 @@ def _measure(run: "Run") -> None:
     """One-step accuracy on held-out seeds."""
     from jax import random
 
+    from itc.cli.console import working
     from itc.evaluate.one_step import one_step_accuracy
     from itc.train.files import write_json
     from itc.viewer.imagination import HELD_OUT
 
-    accuracy = one_step_accuracy(run.env, run.world_model, run.state.codebook, random.key(run.seed + HELD_OUT))
+    with working() as work:
+        work.step("measuring accuracy on held-out seeds")
+        accuracy = one_step_accuracy(run.env, run.world_model, run.state.codebook, random.key(run.seed + HELD_OUT))
     write_json(run.path / "accuracy.json", accuracy._asdict())
     said = f"One step ahead on held-out seeds: {accuracy.tokens:.2%} of tokens, {accuracy.frames:.1%} of frames correct"
     if accuracy.settled is not None:
@@ -116,11 +118,13 @@ def _measure_foresight(run: "Run") -> None:
     """Errors and losses on held-out seeds, next to those of baselines that learn nothing."""
     from jax import random
 
+    from itc.cli.console import working
     from itc.evaluate.foresight import beats, foresight
     from itc.train.files import write_json
     from itc.viewer.imagination import HELD_OUT
 
-    with run.config.precisely():
+    with working() as work, run.config.precisely():
+        work.step("measuring errors and losses on held-out seeds")
         found = foresight(run, random.key(run.seed + HELD_OUT))
     write_json(run.path / "foresight.json", found)
     for name, value in found.items():

@@ -16,7 +16,7 @@ from jax import random
 from jaxtyping import Array, Int, Int8, Int32, Key, UInt8, UInt32
 
 from itc.envs.base import Environment, Step
-from itc.extras import require
+from itc.extras import require_for
 from itc.types import AnyArray, EnvSpec
 
 # As ale-py spells them.
@@ -70,7 +70,7 @@ class Atari(Environment):
     pure = False
 
     def __init__(self, title: str, rules: Rules = TRAINING):
-        require("ale_py", "PIL", extra="atari", purpose=f"the environment atari/{title}")
+        require_for(f"atari/{title}")
         self.rules = rules
         self._title = title
         self._console = _Console(title)

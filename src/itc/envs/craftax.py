@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Int, Int8, Int16, Integer, Key, UInt8
 
 from itc.envs.base import tiles_of_entities
 from itc.envs.wrappers import Game, Turn
-from itc.extras import foreign_rules, require
+from itc.extras import foreign_rules, require_for
 from itc.types import EnvSpec
 
 # A time limit that is never reached: a game that is over under it ended by death or victory, not by the clock.
@@ -181,7 +181,7 @@ class CraftaxClassic(CraftaxGame):
     """The smaller game: one level, 22 achievements."""
 
     def __init__(self):
-        require("craftax", extra="train", purpose="the environment craftax-classic")
+        require_for("craftax-classic")
         with jax.ensure_compile_time_eval():
             from craftax.craftax_classic import constants, game_logic, renderer, world_gen
             from craftax.craftax_classic.envs.craftax_state import EnvParams, StaticEnvParams
@@ -226,7 +226,7 @@ class Craftax(CraftaxGame):
     """The full game: nine levels, 67 achievements."""
 
     def __init__(self):
-        require("craftax", extra="train", purpose="the environment craftax")
+        require_for("craftax")
         with jax.ensure_compile_time_eval():
             from craftax.craftax import constants, game_logic, renderer
             from craftax.craftax.craftax_state import EnvParams, StaticEnvParams

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, Int8, Key, UInt8
 
 from itc.envs.wrappers import Game, Turn
-from itc.extras import foreign_rules, require
+from itc.extras import foreign_rules, require_for
 from itc.types import EnvSpec
 
 SIDE, PATCH = 10, 2
@@ -77,7 +77,7 @@ class MinAtar(Game):
     """One of the games."""
 
     def __init__(self, title: str):
-        require("gymnax", "six", extra="train", purpose=f"the environment minatar/{title}")
+        require_for(f"minatar/{title}")
         import gymnax
 
         self._title = TITLES[title]

@@ -7,6 +7,7 @@ from importlib import import_module
 
 from itc.envs.atari import GAMES as ATARI_GAMES
 from itc.envs.base import Environment
+from itc.extras import require_for
 
 # An environment's packages are imported when it is made, not when it is listed.
 
@@ -75,7 +76,7 @@ def require_packages(names: Iterable[str]) -> None:
     """Stop if what one of these environments needs is not installed; the user's own import what they need."""
     for name in dict.fromkeys(names):
         if name in ENVIRONMENTS:
-            make(name)
+            require_for(name)
 
 
 def _check_name(name: str) -> None:

@@ -1,5 +1,6 @@
 """How well a policy plays: whole episodes, each from a new start."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -24,17 +25,24 @@ class Episodes(NamedTuple):
     achievements: Bool[np.ndarray, "episodes a"]
 
 
-def play_episodes(env: Environment, player: Player | None, key: Array, episodes: int) -> Episodes:
+def play_episodes(
+    env: Environment,
+    player: Player | None,
+    key: Array,
+    episodes: int,
+    on_played: Callable[[int], None] = lambda episodes: None,
+) -> Episodes:
     """One episode per environment, from start to end, so that long ones count as much as short ones.
 
-    Without a player, actions are random.
+    Without a player, actions are random. `on_played` is called with how many episodes a round had.
     """
     player = RandomPolicy(env.spec.num_actions) if player is None else player
     at_once = AT_ONCE if env.pure else AT_ONCE_FROM_PYTHON
-    found = [
-        _play_round(env, player, random.fold_in(key, start), min(at_once, episodes - start))
-        for start in range(0, episodes, at_once)
-    ]
+    found = []
+    for start in range(0, episodes, at_once):
+        num_envs = min(at_once, episodes - start)
+        found.append(_play_round(env, player, random.fold_in(key, start), num_envs))
+        on_played(num_envs)
     return Episodes(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 

@@ -3,20 +3,26 @@
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import jax
+from tyro.conf import arg
 
 from itc.decoding.config import PRESETS, DecodeConfig
 from itc.settings import Count, NotNegative, Positive, Settings
+
+# What the help text of the command line shows for them.
+EnvName = Annotated[str, arg(metavar="ENV")]
+DecoderName = Annotated[str, arg(metavar="DECODER")]
+FileNames = Annotated[tuple[str, ...], arg(metavar="FILE FILE", help_behavior_hint="")]
 
 
 @dataclass(frozen=True)
 class TrainConfig(Settings, ABC):
     """The environment, the decoder, and the schedule of iterations. Each agent adds its own settings."""
 
-    env: str = "craftax-classic"  # environment: a name from `itc envs`, or module:function for one of your own
-    decoder: str = "paper"  # preset that turns predicted logits into the next frame's tokens (docs/decoders.md)
+    env: EnvName = "craftax-classic"  # environment: a name from `itc envs`, or module:function for one of your own
+    decoder: DecoderName = "paper"  # preset that turns predicted logits into the next frame's tokens (docs/decoders.md)
     distance_cost: NotNegative | None = None  # cost c_d of a copy per squared cell distance; default: the decoder's
     wildcard_cost: NotNegative | None = None  # cost c_w of generating a token, not copying; default: the decoder's
     sinkhorn_epsilon: Positive | None = None  # entropic regularisation of Sinkhorn decoders; default: the decoder's

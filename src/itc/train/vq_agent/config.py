@@ -9,7 +9,7 @@ from itc.policies.actor_critic_loss import ActorCriticConfig
 from itc.policies.lstm import LSTMPolicyConfig
 from itc.settings import Count, CountOrZero, Fraction, NotNegative, Positive, Settings
 from itc.tokenizers.vqvae import VQVAEConfig
-from itc.train.config import TrainConfig, divides
+from itc.train.config import DecoderName, EnvName, FileNames, TrainConfig, divides
 from itc.world_models.pop import CONTEXT, POPConfig
 
 LEAST_PIECE = 3  # steps of an episode that a training sequence of the world model has at least
@@ -41,7 +41,7 @@ class TokenizerLearning(Settings):
     """The tokenizer (VQ-VAE), and how it learns."""
 
     vqvae: VQVAEConfig = field(default_factory=VQVAEConfig)
-    perceptual_weights: tuple[str, ...] = ()  # two files, VGG16's and LPIPS' linear weights; none: no perceptual loss
+    perceptual_weights: FileNames = ()  # two files, VGG16's and LPIPS' linear weights; none: no perceptual loss
     updates: Count = 200  # updates per epoch
     frames: Count = 128  # frames per update
     after: CountOrZero = 5  # epochs before the tokenizer starts to learn
@@ -124,8 +124,10 @@ class VQConfig(TrainConfig):
     evaluation_episodes: ClassVar[int] = 104  # the benchmark's 100, rounded up to a multiple of 8
     precision: ClassVar[str | None] = "highest"  # as in the published agents
 
-    env: str = "atari/pong"  # environment: a name from `itc envs`, or module:function for one of your own
-    decoder: str = "paper-atari"  # preset that turns predicted logits into the next frame's tokens (docs/decoders.md)
+    env: EnvName = "atari/pong"  # environment: a name from `itc envs`, or module:function for one of your own
+    decoder: DecoderName = (
+        "paper-atari"  # preset that turns predicted logits into the next frame's tokens (docs/decoders.md)
+    )
     epochs: Count = 600  # iterations of the whole run
     collect: CollectConfig = field(default_factory=CollectConfig)
     tokenizer: TokenizerLearning = field(default_factory=TokenizerLearning)
