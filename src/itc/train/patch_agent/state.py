@@ -1,5 +1,6 @@
 """The training state as one value, which is saved and restored as a whole."""
 
+import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -51,7 +52,8 @@ def _state_with(env_state: Any, frame: Array, spec: EnvSpec, config: PatchConfig
     policy_key, model_key, key = keys
     num_envs = config.collect.num_envs
     network = ActorCritic(policy_key, spec, config.policy)
-    model = WorldModel(model_key, spec.grid, spec.num_actions, config.world_model)
+    pixels = math.prod(spec.patch) * spec.frame_shape[2]
+    model = WorldModel(model_key, spec.grid, spec.num_actions, config.world_model, pixels)
     one_step = {
         "frame": jax.ShapeDtypeStruct(spec.frame_shape, jnp.uint8),
         "action": jax.ShapeDtypeStruct((), jnp.int32),
