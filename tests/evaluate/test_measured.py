@@ -23,7 +23,8 @@ def run_folder(path, seed=0, iterations=217, offset=0.0, **changes):
         if iteration > 10:
             seconds["imagination"] = 120.0 if iteration > 11 else 1200.0  # the first of its kind compiles
         line = {"iteration": iteration, "interactions": iteration * PER_ITERATION, "seconds": seconds}
-        reached = {"return": 0.22 * (iteration + offset), "return_percent": iteration + offset, "score": iteration / 2}
+        reached = {"return_50k": 0.22 * (iteration + offset), "return_percent_50k": iteration + offset}
+        reached |= {"return": 22.0, "return_percent": 100.0, "score": iteration / 2}  # the iteration's own return
         folder.append_metrics(line | (reached if iteration > 2 else {}))
     return folder
 

@@ -10,6 +10,8 @@ import jax
 from itc.decoding.config import PRESETS, DecodeConfig
 from itc.settings import Count, NotNegative, Positive, Settings
 
+WINDOW = 50_000  # interactions: the paper's tables report the mean return of the episodes that ended in the last 50,000
+
 
 @dataclass(frozen=True)
 class TrainConfig(Settings, ABC):
@@ -52,6 +54,11 @@ class TrainConfig(Settings, ABC):
     @abstractmethod
     def interactions_per_iteration(self) -> int:
         """Steps in the real environments per iteration that plays."""
+
+    @property
+    def recent_iterations(self) -> int:
+        """How many of the last iterations make up the window of 50,000 interactions."""
+        return max(1, round(WINDOW / self.interactions_per_iteration))
 
     @abstractmethod
     def interactions_after(self, iteration: int) -> int:
