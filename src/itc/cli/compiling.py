@@ -1,4 +1,4 @@
-"""Say which program JAX is compiling, if that takes more than a moment."""
+"""Say which of the agents' programs JAX is compiling, if that takes more than a moment."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -6,12 +6,9 @@ from threading import Timer, get_ident
 
 from jax import monitoring
 
-MOMENT = 1.0  # seconds: small programs, and those found in the cache of compiled programs, take less
-# JAX reports each of these twice: as a scalar when it begins, as a duration when it has ended.
-VERBS = {
-    "/jax/core/compile/jaxpr_trace_duration": "tracing",  # running the Python code once, in every process
-    "/jax/core/compile/backend_compile_duration": "compiling",
-}
+# JAX reports it twice: as a scalar when compiling begins, as a duration when it has ended.
+EVENT = "/jax/core/compile/backend_compile_duration"
+MOMENT = 2.0  # seconds: a program that is in the cache of compiled programs is ready sooner
 PROGRAMS = {  # compiled functions of the agents, in words
     "rollout": "play in the environments",
     "_learn_from_play": "the policy update",
@@ -28,50 +25,34 @@ PROGRAMS = {  # compiled functions of the agents, in words
 @contextmanager
 def announced(say: Callable[[str], None]) -> Generator[None]:
     """While inside, `say` gets a sentence when a program has been compiling for a moment, and one when it is ready."""
-    listener = _Listener(say)
-    monitoring.register_scalar_listener(listener.on_begin)
-    monitoring.register_event_duration_secs_listener(listener.on_end)
+    timers: dict[int, Timer] = {}  # by thread
+    compiled: set[str] = set()
+
+    def on_begin(event: str, value: float | int, **details: str | int) -> None:
+        function = _function(details)
+        if event == EVENT and function in PROGRAMS:
+            # Compiled programs are kept, but another shape, such as that of more codes, is another program.
+            note = "again, for other shapes" if function in compiled else "(first time only)"
+            timer = timers[get_ident()] = Timer(MOMENT, say, (f"compiling {PROGRAMS[function]} {note} …",))
+            timer.daemon = True
+            timer.start()
+
+    def on_end(event: str, duration_secs: float, **details: str | int) -> None:
+        function = _function(details)
+        if event == EVENT and function in PROGRAMS and (timer := timers.pop(get_ident(), None)):
+            timer.cancel()
+            compiled.add(function)
+            if duration_secs > MOMENT:
+                say(f"compiled {PROGRAMS[function]} in {duration_secs:.0f} s; running it")
+
+    monitoring.register_scalar_listener(on_begin)
+    monitoring.register_event_duration_secs_listener(on_end)
     try:
         yield
     finally:
-        monitoring.unregister_scalar_listener(listener.on_begin)
-        monitoring.unregister_event_duration_listener(listener.on_end)
-
-
-class _Listener:
-    def __init__(self, say: Callable[[str], None]):
-        self.say = say
-        self.timers: dict[int, list[Timer]] = {}  # by thread: of what it is doing, and of what that is part of
-        self.compiled: set[str] = set()  # functions that took more than a moment to compile
-
-    def on_begin(self, event: str, value: float | int, **details: str | int) -> None:
-        if event in VERBS:
-            timer = Timer(MOMENT, self._announce, (VERBS[event], _function(details)))
-            timer.daemon = True
-            begun = self.timers.setdefault(get_ident(), [])
-            if not begun:  # tracing a function traces those that it calls; one sentence is enough
-                timer.start()
-            begun.append(timer)
-
-    def on_end(self, event: str, duration_secs: float, **details: str | int) -> None:
-        begun = self.timers.get(get_ident())
-        if event in VERBS and begun:
-            timer = begun.pop()
-            timer.cancel()
-            if VERBS[event] == "compiling" and duration_secs > MOMENT and not begun:
-                self.compiled.add(_function(details))
-                self.say(f"compiled {_words(_function(details))} in {duration_secs:.0f} s; running it")
-
-    def _announce(self, verb: str, function: str) -> None:
-        note = " (first time only)" if verb == "compiling" else ""
-        if function in self.compiled:
-            note = " again, for other shapes"
-        self.say(f"{verb} {_words(function)}{note} …")
+        monitoring.unregister_scalar_listener(on_begin)
+        monitoring.unregister_event_duration_listener(on_end)
 
 
 def _function(details: dict[str, str | int]) -> str:
     return str(details.get("fun_name", "")).removeprefix("jit(").removesuffix(")")
-
-
-def _words(function: str) -> str:
-    return PROGRAMS.get(function, function.strip("_").replace("_", " "))

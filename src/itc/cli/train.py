@@ -14,8 +14,9 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 import tyro
 
-from itc.cli.compiling import announced
+from itc.cli.console import PlainConsole
 from itc.cli.running import reading, sentences
+from itc.cli.voice import Voice
 from itc.cli.watch import Quiet, check_loggers, greet, loggers, screen
 from itc.compilation import keep_compiled
 from itc.envs.base import Environment
@@ -118,7 +119,8 @@ def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
         if arguments.from_scratch and (earlier := run.start_over()):
             print(f"starting over; the earlier content is in {earlier}")
         greet(asked.preset, versions())
-        with _shown_warnings(), announced(print):
+        doing = "reading the checkpoint" if checkpoint.names(run.checkpoints) else "initialising the networks"
+        with _shown_warnings(), Voice(PlainConsole(), doing).speaking():
             state, notes = _begin_or_resume(asked, env)
         if policy_from is not None and not notes:
             state = state._replace(policy=state.policy._replace(network=load(policy_from).state.policy.network))
@@ -158,7 +160,7 @@ def _train(asked: Asked, env: Environment, arguments: TrainArguments, state: Any
     run, config, preset, seed = asked
     begun = int(state.iteration)
     deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
-    with screen(config, run, begun, deadline) as view, announced(view.on_compile), _stop_signals() as stop:
+    with screen(config, run, begun, deadline) as view, view.speaking(), _stop_signals() as stop:
         watchers = [view, stop, *loggers(run, begun, arguments.log)]
 
         def should_stop() -> bool:
@@ -179,8 +181,7 @@ def _train(asked: Asked, env: Environment, arguments: TrainArguments, state: Any
     curve = draw_curve(run, preset, config.imagination_after) if config.learn_policy else None
     trained, imagination = Run(run.path, preset, seed, config, env, state), None
     if trained.codes:
-        view.say("drawing imagined rollouts …")
-        with announced(view.say):
+        with Voice(PlainConsole(), "drawing imagined rollouts").speaking():
             imagination = draw_imagination(trained)
     view.farewell(curve, imagination)
     return trained
@@ -193,7 +194,6 @@ def _wait(training: Future, stop: "_Stop", view: Any) -> None:
     """
     while not training.done():
         wait([training], timeout=0.2)
-        view.tick()
         if stop.asked and not stop.saving and time.monotonic() > stop.asked_at + PATIENCE and not training.done():
             view.progress.stop()
             view.goodbye(saved=False)

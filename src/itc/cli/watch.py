@@ -11,6 +11,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from itc.cli.console import PlainConsole
+from itc.cli.voice import Voice
 from itc.envs.registry import ENVIRONMENTS
 from itc.extras import require
 from itc.train import checkpoint
@@ -18,7 +19,6 @@ from itc.train.checkpoint import Saved
 from itc.train.config import TrainConfig
 from itc.train.run_folder import RunFolder, flat
 
-QUIET = 5.0  # seconds without a line, at most, where there is no live view
 SHOWN = {  # metrics in the line of an iteration, after its return
     "score": "score {:.2f} %",
     "world_model/token_loss": "token loss {:.3f}",
@@ -55,7 +55,7 @@ def screen(config: TrainConfig, run: RunFolder, begun: int, deadline: float | No
         yield Screen(console, progress, config, run, begun, deadline)
 
 
-class Screen:
+class Screen(Voice):
     """Prints progress for a person."""
 
     def __init__(
@@ -67,34 +67,20 @@ class Screen:
         begun: int,
         deadline: float | None,
     ):
-        self.console, self.config, self.run, self.progress = console, config, run, progress
+        super().__init__(console, "starting", live=console.is_terminal)
+        self.config, self.run, self.progress = config, run, progress
         self.started, self.begun, self.deadline = time.monotonic(), begun, deadline
         total = config.iterations if deadline is None else None  # None: unknown until the deadline
         self.whole = progress.add_task("", total=total, completed=begun, name="training")
         self.phase = progress.add_task("", total=1, name="iteration")
-        self.now, self.since, self.said_at = "starting", self.started, self.started
-
-    def say(self, words: str) -> None:
-        """Print a line."""
-        self.console.print(words, soft_wrap=True)
-        self.said_at = time.monotonic()
-
-    def tick(self) -> None:
-        """To be called often: where there is no live view, says what is going on if there was no line for a while."""
-        now = time.monotonic()
-        if not self.console.is_terminal and now - self.said_at >= QUIET:
-            lasting = f" · {now - self.since:.0f} s" if now - self.since >= QUIET else ""
-            self.say(f"      {self.now}{lasting}")
 
     def on_compile(self, words: str) -> None:
-        """A program is being compiled, or has been."""
-        self.now, self.since = words, time.monotonic()
         self.progress.update(self.phase, description=words)
-        self.say(f"      {words}")
+        super().on_compile(words)
 
     def on_part(self, phase: str, done: int, of: int, metrics: dict[str, float]) -> None:
         loss = f" · loss {metrics['loss']:.3f}" if "loss" in metrics else ""
-        self.now, self.since = f"{phase} · {done}/{of}{loss}", time.monotonic()
+        self.begin(f"{phase} · {done}/{of}{loss}")
         self.progress.update(self.phase, completed=done, total=of, description=f"{phase}{loss}")
 
     def on_iteration(self, line: dict[str, Any]) -> None:
