@@ -23,8 +23,8 @@ PROGRAMS = {  # compiled functions of the agents, in words
 
 
 @contextmanager
-def announced(say: Callable[[str], None]) -> Generator[None]:
-    """While inside, `say` gets a sentence when a program has been compiling for a moment, and one when it is ready."""
+def announced(begun: Callable[[str], None], ended: Callable[[str], None]) -> Generator[None]:
+    """While inside, `begun` gets a sentence when a program has been compiling for a moment, `ended` when it is done."""
     timers: dict[int, Timer] = {}  # by thread
     compiled: set[str] = set()
 
@@ -33,7 +33,7 @@ def announced(say: Callable[[str], None]) -> Generator[None]:
         if event == EVENT and function in PROGRAMS:
             # Compiled programs are kept, but another shape, such as that of more codes, is another program.
             note = "again, for other shapes" if function in compiled else "(first time only)"
-            timer = timers[get_ident()] = Timer(MOMENT, say, (f"compiling {PROGRAMS[function]} {note} …",))
+            timer = timers[get_ident()] = Timer(MOMENT, begun, (f"compiling {PROGRAMS[function]} {note} …",))
             timer.daemon = True
             timer.start()
 
@@ -43,7 +43,7 @@ def announced(say: Callable[[str], None]) -> Generator[None]:
             timer.cancel()
             compiled.add(function)
             if duration_secs > MOMENT:
-                say(f"compiled {PROGRAMS[function]} in {duration_secs:.0f} s; running it")
+                ended(f"compiled {PROGRAMS[function]} in {duration_secs:.0f} s")
 
     monitoring.register_scalar_listener(on_begin)
     monitoring.register_event_duration_secs_listener(on_end)

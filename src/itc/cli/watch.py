@@ -98,7 +98,7 @@ class Screen(Voice):
         self.say(f"{line['iteration']:4d}{of}  {' · '.join(said)}")
 
     def on_saving(self) -> None:
-        pass
+        self.begin("saving a checkpoint")
 
     def on_save(self, saved: Saved) -> None:
         self.say(f"saved {saved.path.name}: {saved.megabytes:,.0f} MB in {saved.seconds:.1f} s")
