@@ -10,6 +10,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import pytest
+from jax import monitoring
 from rich.progress import Progress
 
 from commands import run
@@ -91,6 +92,17 @@ def test_a_short_compilation_is_not_announced():
     with announced(heard.append, heard.append):
         jax.jit(rollout)(jnp.ones(7))
         time.sleep(compiling.MOMENT + 0.2)
+    assert heard == []
+
+
+def test_a_program_from_the_cache_is_not_announced(monkeypatch):
+    monkeypatch.setattr(compiling, "MOMENT", 0.1)
+    heard = []
+    with announced(heard.append, heard.append):  # as JAX reports them
+        monitoring.record_scalar(compiling.EVENT, 0.0, fun_name="jit(rollout)")
+        monitoring.record_event(compiling.FOUND)
+        time.sleep(0.3)
+        monitoring.record_event_duration_secs(compiling.EVENT, 0.3, fun_name="jit(rollout)")
     assert heard == []
 
 

@@ -8,7 +8,10 @@ from jax import monitoring
 
 # JAX reports it twice: as a scalar when compiling begins, as a duration when it has ended.
 EVENT = "/jax/core/compile/backend_compile_duration"
-MOMENT = 2.0  # seconds: a program that is in the cache of compiled programs is ready sooner
+FOUND = (
+    "/jax/compilation_cache/cache_hits"  # reported in between if the program was not compiled but read from the cache
+)
+MOMENT = 3.0  # seconds: a program that is in the cache of compiled programs is ready sooner
 PROGRAMS = {  # compiled functions of the agents, in words
     "rollout": "play in the environments",
     "_learn_from_play": "the policy update",
@@ -45,12 +48,18 @@ def announced(begun: Callable[[str], None], ended: Callable[[str], None]) -> Gen
             if duration_secs > MOMENT:
                 ended(f"compiled {PROGRAMS[function]} in {duration_secs:.0f} s")
 
+    def on_found(event: str, **details: str | int) -> None:
+        if event == FOUND and (timer := timers.pop(get_ident(), None)):
+            timer.cancel()
+
     monitoring.register_scalar_listener(on_begin)
+    monitoring.register_event_listener(on_found)
     monitoring.register_event_duration_secs_listener(on_end)
     try:
         yield
     finally:
         monitoring.unregister_scalar_listener(on_begin)
+        monitoring.unregister_event_listener(on_found)
         monitoring.unregister_event_duration_listener(on_end)
 
 
