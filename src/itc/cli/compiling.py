@@ -29,13 +29,14 @@ PROGRAMS = {  # compiled functions of the agents, in words
 def announced(begun: Callable[[str], None], ended: Callable[[str], None]) -> Generator[None]:
     """While inside, `begun` gets a sentence when a program has been compiling for a moment, `ended` when it is done."""
     timers: dict[int, Timer] = {}  # by thread
-    compiled: set[str] = set()
+    found: set[int] = set()  # threads whose program was in the cache
+    ready: set[str] = set()  # functions compiled before
 
     def on_begin(event: str, value: float | int, **details: str | int) -> None:
         function = _function(details)
         if event == EVENT and function in PROGRAMS:
             # Compiled programs are kept, but another shape, such as that of more codes, is another program.
-            note = "again, for other shapes" if function in compiled else "(first time only)"
+            note = "again, for other shapes" if function in ready else "(first time only)"
             timer = timers[get_ident()] = Timer(MOMENT, begun, (f"compiling {PROGRAMS[function]} {note} …",))
             timer.daemon = True
             timer.start()
@@ -44,13 +45,16 @@ def announced(begun: Callable[[str], None], ended: Callable[[str], None]) -> Gen
         function = _function(details)
         if event == EVENT and function in PROGRAMS and (timer := timers.pop(get_ident(), None)):
             timer.cancel()
-            compiled.add(function)
+            ready.add(function)
+            verb = "loaded" if get_ident() in found else "compiled"
             if duration_secs > MOMENT:
-                ended(f"compiled {PROGRAMS[function]} in {duration_secs:.0f} s")
+                ended(f"{verb} {PROGRAMS[function]} in {duration_secs:.0f} s")
+            found.discard(get_ident())
 
     def on_found(event: str, **details: str | int) -> None:
-        if event == FOUND and (timer := timers.pop(get_ident(), None)):
-            timer.cancel()
+        if event == FOUND and get_ident() in timers:
+            found.add(get_ident())
+            timers[get_ident()].cancel()
 
     monitoring.register_scalar_listener(on_begin)
     monitoring.register_event_listener(on_found)
