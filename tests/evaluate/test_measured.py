@@ -9,6 +9,7 @@ from itc.evaluate.measured import in_evaluation, in_time, in_training, over_game
 from itc.presets import find
 from itc.train.run_folder import RunError, RunFolder
 from itc.viewer.curves import draw_returns
+from itc.viewer.run_pictures import draw_curve
 
 PRESET = "craftax-classic/itc-paper"
 PER_ITERATION = 4608
@@ -23,7 +24,8 @@ def run_folder(path, seed=0, iterations=217, offset=0.0, **changes):
         if iteration > 10:
             seconds["imagination"] = 120.0 if iteration > 11 else 1200.0  # the first of its kind compiles
         line = {"iteration": iteration, "interactions": iteration * PER_ITERATION, "seconds": seconds}
-        reached = {"return": 0.22 * (iteration + offset), "return_percent": iteration + offset, "score": iteration / 2}
+        reached = {"return_50k": 0.22 * (iteration + offset), "return_percent_50k": iteration + offset}
+        reached |= {"return": 22.0, "return_percent": 100.0, "score": iteration / 2}  # the iteration's own return
         folder.append_metrics(line | (reached if iteration > 2 else {}))
     return folder
 
@@ -157,3 +159,14 @@ def test_curves_of_several_kinds_of_runs_are_drawn_as_far_as_all_seeds_got(tmp_p
     runs = sorted(tmp_path.iterdir())
     draw_returns(runs, tmp_path / "new" / "returns.png")
     assert (tmp_path / "new" / "returns.png").stat().st_size > 10_000
+
+
+def test_pictures_show_the_return_of_each_iteration_and_not_of_the_window(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.write_config(find(PRESET).config, PRESET, 0)
+    folder.append_metrics({"iteration": 1, "interactions": 4608, "return_50k": 1.0, "return_percent_50k": 1.0})
+    assert draw_curve(folder, "title", None) is None
+    with pytest.raises(RunError, match="has not finished an episode"):
+        draw_returns([tmp_path], tmp_path / "returns.png")
+    folder.append_metrics({"iteration": 2, "interactions": 9216, "return": 2.0})
+    assert draw_curve(folder, "title", None) == tmp_path / "return.png"

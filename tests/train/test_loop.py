@@ -72,6 +72,19 @@ def test_every_phase_does_something(straight, env):
     assert float(state.policy.normaliser.weight) > 0
 
 
+def test_a_line_has_the_return_of_its_own_iteration(straight):
+    """The window of 50,000 interactions is longer than the run, so its ring still holds every iteration."""
+    folder, state = straight
+    ended = [int(number) for number in state.tally.recent_episodes[:4]]
+    sums = [float(number) for number in state.tally.recent_returns[:4]]
+    assert any(ended)
+    for at, line in enumerate(RunFolder(folder).read_metrics()):
+        assert line.get("return") == (sums[at] / ended[at] if ended[at] else None)
+        so_far = sum(ended[: at + 1])
+        assert line.get("return_50k") == (pytest.approx(sum(sums[: at + 1]) / so_far) if so_far else None)
+        assert "running_return" in line
+
+
 def test_a_nan_stops_the_run_and_the_error_says_where(env, tmp_path, straight):
     run = RunFolder(tmp_path / "run")
     run.write_config(TINY, "tiny", 0)

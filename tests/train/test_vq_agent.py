@@ -15,6 +15,7 @@ from itc.decoding.config import PRESETS
 from itc.envs.registry import make
 from itc.envs.whole_episodes import Episodes
 from itc.policies.token_player import TokenPolicy
+from itc.train import loop
 from itc.train.run_folder import RunError, RunFolder
 from itc.train.runs import Run
 from itc.train.state import digest
@@ -72,6 +73,22 @@ def test_every_phase_does_something(straight):
     assert 1 <= lines[-1]["codes"] <= 16
     priority = np.asarray(state.buffer.steps["priority"][0, : int(state.buffer.stored)])
     assert (priority != episodes.NEW_PRIORITY).any()
+
+
+def test_an_epoch_without_play_has_no_return_of_its_own(straight, env, tmp_path):
+    """Not even that of an older epoch whose slot in the ring it would have."""
+    state, longer = straight[1], VQ_TINY.with_iterations(5)
+    at = 4 % longer.recent_iterations
+    tally = state.tally._replace(
+        recent_episodes=state.tally.recent_episodes.at[at].set(1),
+        recent_returns=state.tally.recent_returns.at[at].set(7.0),
+    )
+    run = RunFolder(tmp_path)
+    loop.train(run, env, longer, jax.tree.map(jnp.copy, state._replace(tally=tally)), {}, [])
+    (line,) = run.read_metrics()
+    assert line["interactions"] == 72
+    assert "return" not in line
+    assert line["return_50k"] == 7.0
 
 
 def test_stored_tokens_are_those_of_the_current_tokenizer(straight):

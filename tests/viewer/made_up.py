@@ -50,6 +50,7 @@ def write_metrics(run: Path, lift: float = 0.0) -> None:
     """Three iterations, the third with imagination."""
     lines = [
         {"iteration": index, "interactions": 48 * index, "return": index + lift, "return_percent": 10 * index + lift,
+         "return_50k": 0.5 * index + lift, "return_percent_50k": 5.25 * index + lift, "running_return": 0.25,
          "score": 5.0 * index, "codes": 5, "world_model/token_loss": 2.0 / index,
          "seconds": {"play": 1.0, "tokenizer": 0.5, "world model": 2.0} | ({"imagination": 1.5} if index > 2 else {})}
         for index in (1, 2, 3)

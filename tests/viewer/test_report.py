@@ -72,6 +72,24 @@ def test_evaluations_are_summed_up_over_seeds_and_compared(full_page):
     assert tables["Success rates"][1] == ["eat cow", "75.0 %", "75.0 %"]
 
 
+def test_the_paper_is_compared_with_the_window_of_50000_interactions_and_the_curves_show_iterations(full_page):
+    title = "At the end of training: return of the episodes of the last 50,000 interactions, score of all episodes"
+    first = read(full_page).tables[title][1]
+    assert first[:2] == ["decoder conserving", "144 interactions"]
+    assert first[2] == "18.2"  # 5.25 · 3, lifted by 2 and 3; the last iterations alone have 32.5
+    assert first[3].startswith("15")
+    assert "mean over the training episodes that ended in an iteration" in full_page
+
+
+def test_without_the_end_of_an_episode_the_running_return_is_shown(tiny_run, tmp_path):
+    run = made_up.another(tiny_run, tmp_path / "run")
+    line = {"iteration": 1, "interactions": 48, "running_return": 0.25, "seconds": {"play": 1.0}}
+    (run / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    page = report([run])
+    assert "no episode has ended yet" in page
+    assert "creatures: return so far of episodes that have not ended" in page
+
+
 def test_accuracy_is_next_to_the_stay_rate_and_the_best_are_marked(full_page):
     rows = {cells[0]: cells[1:] for cells in read(full_page).tables["One step ahead, exact: decoder conserving"]}
     assert rows["exact"][:2] == ["stay rate", "context 1 · all"]

@@ -12,6 +12,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         # Pipes and old locales may accept only ASCII; a test's stream may have no `reconfigure`.
         getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
+    # The compiler logs every slow step as an error; read once, when JAX is imported. Failures are raised, not logged.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         _run()
         sys.stdout.flush()

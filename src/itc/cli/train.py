@@ -16,8 +16,10 @@ import tyro
 
 from itc.cli.arguments import RunOption, parse
 from itc.cli.compilation import keep_compiled
+from itc.cli.console import PlainConsole
 from itc.cli.running import reading, sentences
-from itc.cli.watch import Quiet, check_loggers, loggers, screen
+from itc.cli.voice import Voice
+from itc.cli.watch import Quiet, check_loggers, greet, loggers, screen
 from itc.envs.base import Environment
 from itc.envs.registry import ENVIRONMENTS, allow, make
 from itc.presets import find
@@ -119,7 +121,9 @@ def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
     with sentences("train"), locked(run.path):
         if arguments.from_scratch and (earlier := run.start_over()):
             print(f"starting over; the earlier content is in {earlier}")
-        with _shown_warnings():
+        greet(asked.preset, versions())
+        doing = "reading the checkpoint" if checkpoint.names(run.checkpoints) else "initialising the networks"
+        with _shown_warnings(), Voice(PlainConsole(), doing).speaking():
             state, notes = _begin_or_resume(asked, env)
         if policy_from is not None and not notes:
             state = state._replace(policy=state.policy._replace(network=load(policy_from).state.policy.network))
@@ -159,7 +163,7 @@ def _train(asked: Asked, env: Environment, arguments: TrainArguments, state: Any
     run, config, preset, seed = asked
     begun = int(state.iteration)
     deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
-    with screen(config, preset, run, versions(), begun, deadline) as view, _stop_signals() as stop:
+    with screen(config, run, begun, deadline) as view, view.speaking(), _stop_signals() as stop:
         watchers = [view, stop, *loggers(run, begun, arguments.log)]
 
         def should_stop() -> bool:
@@ -178,8 +182,11 @@ def _train(asked: Asked, env: Environment, arguments: TrainArguments, state: Any
         view.goodbye(saved=True)
         sys.exit(128 + stop.signal)
     curve = draw_curve(run, preset, config.imagination_after) if config.learn_policy else None
-    trained = Run(run.path, preset, seed, config, env, state)
-    view.farewell(curve, draw_imagination(trained) if trained.codes else None)
+    trained, imagination = Run(run.path, preset, seed, config, env, state), None
+    if trained.codes:
+        with Voice(PlainConsole(), "drawing imagined rollouts").speaking():
+            imagination = draw_imagination(trained)
+    view.farewell(curve, imagination)
     return trained
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from itc.cli.console import PlainConsole
+from itc.cli.voice import Voice
 from itc.envs.registry import ENVIRONMENTS
 from itc.extras import require
 from itc.train import checkpoint
@@ -18,8 +19,7 @@ from itc.train.checkpoint import Saved
 from itc.train.config import TrainConfig
 from itc.train.run_folder import RunFolder, flat
 
-SHOWN = {  # metrics in the line of an iteration
-    "return": "return {:.2f}",
+SHOWN = {  # metrics in the line of an iteration, after its return
     "score": "score {:.2f} %",
     "world_model/token_loss": "token loss {:.3f}",
     "imagination/reward": "imagined reward {:.3f}",
@@ -27,14 +27,16 @@ SHOWN = {  # metrics in the line of an iteration
 }
 
 
+def greet(preset: str, versions: dict[str, str]) -> None:
+    """The first line."""
+    listed = " · ".join(f"{name} {version}" for name, version in versions.items() if name != "device")
+    PlainConsole().print(f"{preset or 'run'} on {versions['device']} · {listed}", soft_wrap=True)
+
+
 @contextmanager
-def screen(
-    config: TrainConfig, preset: str, run: RunFolder, versions: dict[str, str], begun: int, deadline: float | None
-) -> Generator["Screen"]:
+def screen(config: TrainConfig, run: RunFolder, begun: int, deadline: float | None) -> Generator["Screen"]:
     """A live view on a terminal, plain lines elsewhere; the deadline, if any, is a time of `time.monotonic`."""
     console = PlainConsole()
-    listed = " · ".join(f"{name} {version}" for name, version in versions.items() if name != "device")
-    console.print(f"{preset or 'run'} on {versions['device']} · {listed}", soft_wrap=True)
     where = "starting" if begun == 0 else f"resuming after iteration {begun}"
     many = f"{config.iterations} iterations" if deadline is None else f"{deadline - time.monotonic():.0f} s"
     console.print(
@@ -53,7 +55,7 @@ def screen(
         yield Screen(console, progress, config, run, begun, deadline)
 
 
-class Screen:
+class Screen(Voice):
     """Prints progress for a person."""
 
     def __init__(
@@ -65,14 +67,20 @@ class Screen:
         begun: int,
         deadline: float | None,
     ):
-        self.console, self.config, self.run, self.progress = console, config, run, progress
+        super().__init__(console, "starting", live=console.is_terminal)
+        self.config, self.run, self.progress = config, run, progress
         self.started, self.begun, self.deadline = time.monotonic(), begun, deadline
         total = config.iterations if deadline is None else None  # None: unknown until the deadline
-        self.whole = progress.add_task("compiling …", total=total, completed=begun, name="training")
+        self.whole = progress.add_task("", total=total, completed=begun, name="training")
         self.phase = progress.add_task("", total=1, name="iteration")
+
+    def on_compile(self, words: str) -> None:
+        self.progress.update(self.phase, description=words)
+        super().on_compile(words)
 
     def on_part(self, phase: str, done: int, of: int, metrics: dict[str, float]) -> None:
         loss = f" · loss {metrics['loss']:.3f}" if "loss" in metrics else ""
+        self.begin(f"{phase} · {done}/{of}{loss}")
         self.progress.update(self.phase, completed=done, total=of, description=f"{phase}{loss}")
 
     def on_iteration(self, line: dict[str, Any]) -> None:
@@ -82,18 +90,18 @@ class Screen:
         left = (config.iterations - iteration) * seconds / (iteration - self.begun)
         if self.deadline is not None:
             left = min(left, self.deadline - time.monotonic())
-        said = [f"{line['interactions']:,} interactions"]
+        said = [f"{line['interactions']:,} interactions", _return_of(line)]
         said += [form.format(line[name]) for name, form in SHOWN.items() if name in line]
         said += [f"{speed:,.0f}/s", f"{max(0, left) / 60:.1f} min left"]
         self.progress.update(self.whole, completed=line["iteration"], description=" · ".join(said[:4]))
         of = "" if self.deadline is not None else f"/{self.config.iterations}"
-        self.console.print(f"{line['iteration']:4d}{of}  {' · '.join(said)}", soft_wrap=True)
+        self.say(f"{line['iteration']:4d}{of}  {' · '.join(said)}")
 
     def on_saving(self) -> None:
-        pass
+        self.begin("saving a checkpoint")
 
     def on_save(self, saved: Saved) -> None:
-        self.console.print(f"saved {saved.path.name}: {saved.megabytes:,.0f} MB in {saved.seconds:.1f} s")
+        self.say(f"saved {saved.path.name}: {saved.megabytes:,.0f} MB in {saved.seconds:.1f} s")
 
     def goodbye(self, saved: bool) -> None:
         """Say how to resume after a stop; `saved` is whether the current piece of work was saved."""
@@ -101,7 +109,7 @@ class Screen:
         if self.config.env not in ENVIRONMENTS:
             again += f" --env {self.config.env}"
         kept = "Stopped and saved." if saved else f"Stopped at once. {self._last_checkpoint()}"
-        self.console.print(f"{kept} `{again}` resumes.", soft_wrap=True)
+        self.say(f"{kept} `{again}` resumes.")
 
     def _last_checkpoint(self) -> str:
         found = checkpoint.names(self.run.checkpoints)
@@ -120,7 +128,14 @@ class Screen:
         }
         for what, path in shown.items():
             if path is not None:
-                self.console.print(f"{what}: {path}", soft_wrap=True)
+                self.say(f"{what}: {path}")
+
+
+def _return_of(line: dict[str, Any]) -> str:
+    """Of the episodes that ended in this iteration, or else of those that have not ended yet."""
+    if "return" in line:
+        return f"return {line['return']:.2f}"
+    return f"no episode ended, running return {line['running_return']:.2f}"
 
 
 class Quiet:

@@ -13,17 +13,22 @@ from itc.evaluate.markdown import markdown
 from itc.evaluate.metrics import IMAGINATION, curve, lines_of, seconds_by_phase, seconds_of_iteration
 from itc.evaluate.published import Row
 from itc.evaluate.statistics import Estimate
+from itc.train.collect import WINDOW
 from itc.train.run_folder import EVALUATION, RunError, RunFolder
 
 MARKS = {500_000: "0.5M interactions", 1_000_000: "1M interactions"}  # where the paper reports
-REACHED = {"return": "return", "return %": "return_percent", "score %": "score"}  # in the paper, in our metrics
+REACHED = {  # in the paper, in our metrics
+    "return": f"return{WINDOW}",
+    "return %": f"return_percent{WINDOW}",
+    "score %": "score",
+}
 TIMED = {"world model training, minutes": "world model", "imagination, minutes": IMAGINATION}
 
 
 def in_training(folder: RunFolder) -> dict[tuple[str, str], float]:
     """Return and score in percent, by (setting, measure), at the paper's marks and at the end.
 
-    The return is the mean of recent episodes and the score that of all, as the paper has them for Craftax.
+    The return is that of episodes in the last 50,000 interactions, the score that of all, as in the paper for Craftax.
     """
     lines = lines_of(folder)
     curves = {measure: points for measure, name in REACHED.items() if (points := curve(lines, name))}

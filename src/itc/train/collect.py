@@ -11,9 +11,11 @@ from itc.envs.base import Environment
 from itc.envs.rollout import Play, Player, rollout
 from itc.types import AnyArray, EnvSpec, Rollout
 
+WINDOW = "_50k"  # ends the names of metrics over the last 50,000 interactions
+
 
 class Tally(NamedTuple):
-    """Statistics of the episodes so far; those of recent iterations in a ring buffer, one slot per iteration."""
+    """Statistics of the episodes so far; those of the last 50,000 interactions in a ring, one slot per iteration."""
 
     running_return: Float32[Array, " b"]  # of the episodes that have not ended
     episodes: Int32[Array, ""]  # that have ended
@@ -84,14 +86,20 @@ def count(tally: Tally, seen: Rollout, iteration: Int32[Array, ""]) -> Tally:
     )
 
 
-def episode_metrics(tally: Tally, spec: EnvSpec) -> dict[str, float]:
-    """Mean return of recent episodes, and the score over all episodes where the environment has achievements."""
-    recent = int(tally.recent_episodes.sum())
-    metrics = {"episodes": float(tally.episodes)}
-    if recent:
-        metrics["return"] = float(tally.recent_returns.sum()) / recent
-        if spec.achievements and spec.return_scale is not None:  # elsewhere 100 % is not defined
-            metrics["return_percent"] = 100 * metrics["return"] / spec.return_scale
+def episode_metrics(tally: Tally, spec: EnvSpec, iteration: int | None) -> dict[str, float]:
+    """Statistics for the line of an iteration (counted from 0; None if it did not play).
+
+    `return` is the mean over the episodes that ended in it, `return_50k` over those of the last 50,000 interactions, as
+    the paper's tables have it; neither is there without such an episode. `running_return` is the mean, so far, of the
+    episodes that have not ended. The score, where the environment has achievements, is over all episodes.
+    """
+    metrics = {"episodes": float(tally.episodes), "running_return": float(tally.running_return.mean())}
+    slot = slice(0) if iteration is None else iteration % len(tally.recent_returns)
+    for suffix, slots in (("", slot), (WINDOW, slice(None))):
+        if ended := int(tally.recent_episodes[slots].sum()):
+            mean = metrics[f"return{suffix}"] = float(tally.recent_returns[slots].sum()) / ended
+            if spec.achievements and spec.return_scale is not None:  # elsewhere 100 % is not defined
+                metrics[f"return_percent{suffix}"] = 100 * mean / spec.return_scale
     if spec.achievements and int(tally.episodes):
         rates = jnp.asarray(tally.achieved, jnp.float32) / tally.episodes.astype(jnp.float32)
         metrics["score"] = score(rates)

@@ -15,6 +15,7 @@ from itc.settings import Count, NotNegative, Positive, Settings
 EnvName = Annotated[str, arg(metavar="ENV")]
 DecoderName = Annotated[str, arg(metavar="DECODER")]
 FileNames = Annotated[tuple[str, ...], arg(metavar="FILE FILE", help_behavior_hint="")]
+WINDOW = 50_000  # interactions: the paper's tables report the mean return of the episodes that ended in the last 50,000
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,11 @@ class TrainConfig(Settings, ABC):
     @abstractmethod
     def interactions_per_iteration(self) -> int:
         """Steps in the real environments per iteration that plays."""
+
+    @property
+    def recent_iterations(self) -> int:
+        """How many of the last iterations make up the window of 50,000 interactions."""
+        return max(1, round(WINDOW / self.interactions_per_iteration))
 
     @abstractmethod
     def interactions_after(self, iteration: int) -> int:

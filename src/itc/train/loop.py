@@ -147,10 +147,11 @@ def train(
             watcher.on_part(phase, part, len(parts), metrics)
         if part == len(parts):
             iteration, part = iteration + 1, 0
+            before, interactions = map(config.interactions_after, (iteration - 1, iteration))
             line = {
                 "iteration": iteration,
-                "interactions": config.interactions_after(iteration),
-                **episode_metrics(state.tally, env.spec),
+                "interactions": interactions,
+                **episode_metrics(state.tally, env.spec, iteration - 1 if interactions > before else None),
                 "codes": agent.codes(state),  # of the tokenizer, in use
                 **so_far.line(),
             }

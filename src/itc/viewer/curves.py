@@ -1,4 +1,4 @@
-"""Return over interactions, for several groups of runs in one chart."""
+"""Return of each iteration, for several groups of runs in one chart."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +9,8 @@ import numpy as np
 from itc.evaluate.groups import group, known_runs
 from itc.evaluate.metrics import Line, curve, lines_of
 from itc.train.run_folder import RunError, RunFolder
+
+EACH_ITERATION = "mean return of the iteration's episodes"  # label of an axis
 
 
 def draw_returns(runs: Sequence[Path], path: Path) -> None:
@@ -34,7 +36,7 @@ def draw_returns(runs: Sequence[Path], path: Path) -> None:
         if begins is not None and played and begins < played[-1]:
             axis.axvline(begins, color=line.get_color(), linestyle="--", linewidth=0.8)
     axis.set_xlabel("interactions with the real environment; dashed: imagination begins")
-    axis.set_ylabel("return of recent episodes" + (", %" if percent else ""))
+    axis.set_ylabel(EACH_ITERATION + (", %" if percent else ""))
     # Below the chart, because labels name settings and can be long.
     title = "mean over seeds (their number) ± standard deviation"
     legend = {"fontsize": 7, "title": title, "title_fontsize": 7, "alignment": "left", "frameon": False}

@@ -7,6 +7,7 @@ import numpy as np
 from itc.evaluate.metrics import curve, lines_of
 from itc.train.run_folder import RunFolder
 from itc.train.runs import Run
+from itc.viewer.curves import EACH_ITERATION
 from itc.viewer.filmstrip import draw_filmstrip
 from itc.viewer.imagination import compare_decoders, to_compare
 
@@ -29,7 +30,7 @@ def draw_imagination(run: Run, path: Path | None = None) -> Path:
 
 
 def draw_curve(folder: RunFolder, title: str, warm_up: int | None) -> Path | None:
-    """Return over interactions, with a line where imagination begins; None while no episode has ended."""
+    """Return of each iteration, with a line where imagination begins; None while no episode has ended."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -39,12 +40,12 @@ def draw_curve(folder: RunFolder, title: str, warm_up: int | None) -> Path | Non
     if not points:
         return None
     figure, axis = plt.subplots(figsize=(6.4, 3.6))
-    axis.plot(list(points), list(points.values()), color="#2b6cb0")
+    axis.plot(list(points), list(points.values()), color="#2b6cb0", marker=".")
     if warm_up is not None and warm_up < max(points):
         axis.axvline(warm_up, color="#999", linestyle="--", linewidth=1)
         axis.annotate(" imagination begins", (warm_up, axis.get_ylim()[1]), va="top", fontsize=8, color="#666")
     axis.set_xlabel("interactions with the real environment")
-    axis.set_ylabel("return of recent episodes")
+    axis.set_ylabel(EACH_ITERATION)
     axis.set_title(title, fontsize=10, loc="left")
     axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()

@@ -11,8 +11,6 @@ from itc.train.patch_agent.learn_tokenizer import TokenizerLearning
 from itc.train.patch_agent.learn_world_model import WorldModelLearning
 from itc.world_models.gpt import WorldModelConfig
 
-RECENT = 50_000  # interactions: the reported return is the mean over episodes that ended in the last 50,000
-
 
 @dataclass(frozen=True)
 class CollectConfig(Settings):
@@ -126,11 +124,6 @@ class PatchConfig(TrainConfig):
     @property
     def imagination_after(self) -> int | None:
         return self.imagine.warm_up if self.learn_policy and self.imagine.updates else None
-
-    @property
-    def recent_iterations(self) -> int:
-        """How many of the last iterations the reported return is the mean of."""
-        return max(1, round(RECENT / self.interactions_per_iteration))
 
     def imagines_in(self, iteration: int) -> bool:
         """Whether the policy learns in imagination in this iteration (counted from 0): the warm-up is over."""

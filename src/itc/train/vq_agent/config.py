@@ -190,8 +190,3 @@ class VQConfig(TrainConfig):
     @property
     def imagination_after(self) -> int | None:
         return self.interactions_after(self.imagine.after) if self.learn_policy and self.imagine.updates else None
-
-    @property
-    def recent_iterations(self) -> int:
-        """How many of the last iterations the reported return is the mean of: an episode can be longer than one."""
-        return max(1, min(self.collect.epochs, 50))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from itc.evaluate.measured import REACHED
 from itc.evaluate.metrics import curve
 from itc.viewer.report import theirs
 from itc.viewer.report.colours import colour
@@ -33,16 +34,16 @@ def curves(groups: Sequence[Group]) -> Section:
         shown = {"return_percent": "return, %", "score": "score, %"} if percent else {"return": "return"}
         charts = [_chart(here, name, f"{env}: {title}") for name, title in shown.items()]
         if not any(charts):
-            body.append(
-                missing(f"{env}: no episode has ended yet.", command("train", "--resume", here[0].runs[0].path))
-            )
+            again = command("train", "--resume", here[0].runs[0].path)
+            body.append(missing(f"{env}: no episode has ended yet.", again))
+            body.append(_chart(here, "running_return", f"{env}: return so far of episodes that have not ended"))
             continue
         body.append(element("div", charts, class_="charts"))
-        body.append(_at_the_end(here, shown) if percent else None)
+        body.append(_at_the_end(here) if percent else None)
         body.append(_learners(here))
     seeds = max(len(one.runs) for one in groups)
     band = " The band is the 95 % interval of the mean over seeds, the faint lines are seeds." if seeds > 1 else ""
-    note = prose("Training episodes that ended within about the last 50,000 interactions.", band)
+    note = prose("Return: mean over the training episodes that ended in an iteration.", band)
     return Section("learning", "How it learned", (note, *body))
 
 
@@ -91,23 +92,25 @@ def _warm_ups(groups: Sequence[Group]) -> list[Mark]:
     return [Mark(at, f"imagination begins: {', '.join(names)}") for at, names in together.items()]
 
 
-def _at_the_end(groups: Sequence[Group], shown: dict[str, str]) -> Markup:
-    """The last point of each curve next to the paper's, also of training episodes, but of larger agents."""
+def _at_the_end(groups: Sequence[Group]) -> Markup:
+    """Return and score next to the paper's, which are also of training episodes, but of larger agents."""
+    measures = ("return %", "score %")
     rows = []
     for one in groups:
-        last = max((x for run in one.runs for x in curve(run.metrics, next(iter(shown)))), default=0)
+        names = [REACHED[measure] for measure in measures]
+        last = max((x for run in one.runs for x in curve(run.metrics, names[0])), default=0)
         cells = []
-        for name in shown:
+        for name in names:
             found = [points[last] for run in one.runs if last in (points := curve(run.metrics, name))]
             estimate = mean_over_seeds(found) if found else None
             cells.append("–" if estimate is None else with_interval(estimate))
         rows.append(row(one.name, f"{last:,} interactions", *cells))
-    measures = ("return %", "score %")
     rows += [
         row(papers(line.method), line.setting, *(line.numbers.get(name, "–") for name in measures), theirs=True)
         for line in theirs.at_the_end_of_training(groups[0].env)
     ]
-    return table(("", "after", *measures), rows, "Return and score at the end of training")
+    title = "At the end of training: return of the episodes of the last 50,000 interactions, score of all episodes"
+    return table(("", "after", *measures), rows, title)
 
 
 def _learners(groups: Sequence[Group]) -> Markup | None:

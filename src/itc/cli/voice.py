@@ -1,0 +1,67 @@
+"""Progress in plain lines: no command is silent for more than five seconds."""
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from itc.cli.compiling import announced
+from itc.cli.console import PlainConsole
+
+QUIET = 4.5  # seconds without a line, at most; a little less than five, as looking at the clock takes turns
+
+
+class Voice:
+    """Prints what is being done: when it begins, and again whenever no line was printed for five seconds."""
+
+    def __init__(self, console: PlainConsole, doing: str, live: bool = False):
+        self.console = console
+        self.live = live  # a live view shows it, so lines need not
+        self.said_at = time.monotonic()
+        self.before_compiling = doing
+        self.begin(doing)
+
+    def begin(self, doing: str) -> None:
+        """From now on this is being done."""
+        self.doing, self.since = doing, time.monotonic()
+
+    def say(self, words: str) -> None:
+        """Print a line."""
+        self.console.print(words, soft_wrap=True)
+        self.said_at = time.monotonic()
+
+    def on_compile(self, words: str) -> None:
+        """A program is being compiled."""
+        self.before_compiling = self.doing
+        self.begin(words)
+        self.say(f"      {words}")
+
+    def on_compiled(self, words: str) -> None:
+        """It is ready, and what needed it goes on."""
+        self.begin(self.before_compiling)
+        self.say(f"      {words}")
+
+    def tick(self) -> None:
+        """Called often; prints if it has been quiet for too long."""
+        now = time.monotonic()
+        if not self.live and now - self.said_at >= QUIET:
+            lasting = f" · {now - self.since:.0f} s" if now - self.since >= QUIET else ""
+            self.say(f"      {self.doing}{lasting}")
+
+    @contextmanager
+    def speaking(self) -> Generator[None]:
+        """While inside, programs that are compiled are announced, and nothing is silent for long."""
+        ended = Event()
+
+        def tick_until_the_end() -> None:
+            while not ended.wait(0.2):
+                self.tick()
+
+        ticking = Thread(target=tick_until_the_end, daemon=True)
+        ticking.start()
+        try:
+            with announced(self.on_compile, self.on_compiled):
+                yield
+        finally:
+            ended.set()
+            ticking.join()
