@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array, lax, random
-from jaxtyping import Float32, Int, Int32, UInt8
+from jaxtyping import Float32, Int, Int32
 
 from itc.networks.layers import Linear, Normalise
 from itc.settings import Count, FractionBelowOne, Positive, Settings
@@ -42,8 +42,6 @@ class WorldModelConfig(Settings):
     # Standard deviation of the layers' initial weights; small models learn sooner from 1/√embedding, which is where the
     # heads start in any case.
     weight_scale: Positive = 0.02
-    # Codes that look alike mean alike, and one that the model has never seen is no stranger to it.
-    patch_features: bool = False  # codes are embedded and predicted also by the pixels of their patch
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,25 +94,6 @@ class Head(eqx.Module):
         return outer(jax.nn.relu(self.inner(x)))
 
 
-class PatchFeatures(eqx.Module):
-    """What codes look like, as an embedding and as a prediction: each pixel adds its share to a code's logit."""
-
-    pixels: Float32[Array, "k p"]  # of the codes in use, 0…1; given, not learned
-    embed: Linear
-    predict: Linear
-
-    def __init__(self, key: Array, codes: int, pixels: int, size: int, scale: float):
-        embed_key, predict_key = random.split(key)
-        self.pixels = jnp.zeros((codes, pixels))
-        self.embed, self.predict = linear(embed_key, pixels, size, scale), linear(predict_key, size, pixels, scale)
-
-    def embedding(self, tokens: Int[Array, "*b n"]) -> Float32[Array, "*b n e"]:
-        return self.embed(lax.stop_gradient(self.pixels)[tokens])
-
-    def logits(self, x: Float32[Array, "*b n e"], bucket: int) -> Float32[Array, "*b n k"]:
-        return self.predict(x) @ lax.stop_gradient(self.pixels)[:bucket].T
-
-
 class Layer(eqx.Module):
     """Attention, then a feed-forward network, each normalised before and added to what came in."""
 
@@ -150,7 +129,6 @@ class WorldModel(eqx.Module):
     """Predicts the next frame's tokens, the reward class and the end of the episode."""
 
     token_embedding: Float32[Array, "k e"]
-    patch_features: PatchFeatures | None
     action_embedding: Float32[Array, "a e"]
     slot_embedding: Float32[Array, "s e"] | None
     layers: Layer  # the parameters of all layers, stacked
@@ -161,23 +139,9 @@ class WorldModel(eqx.Module):
     layout: Layout = eqx.field(static=True)
     config: WorldModelConfig = eqx.field(static=True)
 
-    def __init__(
-        self,
-        key: Array,
-        grid: tuple[int, int],
-        actions: int,
-        config: WorldModelConfig = WorldModelConfig(),
-        pixels: int = 0,
-    ):
-        """`pixels` is how many numbers a patch has; needed for `patch_features` only."""
+    def __init__(self, key: Array, grid: tuple[int, int], actions: int, config: WorldModelConfig = WorldModelConfig()):
         keys = random.split(key, 7)
         size = config.embedding
-        features_key = random.fold_in(key, 7)
-        self.patch_features = (
-            PatchFeatures(features_key, config.codes, pixels, size, config.weight_scale)
-            if config.patch_features
-            else None
-        )
         self.layout, self.config = Layout(grid, config.context_frames), config
         self.token_embedding = EMBEDDING_SCALE * random.normal(keys[0], (config.codes, size))
         self.action_embedding = EMBEDDING_SCALE * random.normal(keys[1], (actions, size))
@@ -238,27 +202,14 @@ class WorldModel(eqx.Module):
         return Cache(keys, values, block + 1), self.predict(x, bucket)
 
     def embed(self, tokens: Int[Array, "b t n"], actions: Int[Array, "b t"]) -> Float32[Array, "b t s e"]:
-        cells = self.token_embedding[tokens]
-        if self.patch_features is not None:
-            cells = cells + self.patch_features.embedding(tokens)
-        x = jnp.concatenate([cells, self.action_embedding[actions][:, :, None]], axis=2)
+        x = jnp.concatenate([self.token_embedding[tokens], self.action_embedding[actions][:, :, None]], axis=2)
         return x if self.slot_embedding is None else x + self.slot_embedding[None, None]
 
     def predict(self, x: Float32[Array, "*b s e"], bucket: int) -> Prediction:
         """Read the predictions off the last layer: tokens at the cells, reward and end at the action."""
         x = self.final_norm(x)
         cells, action = x[..., :-1, :], x[..., -1, :]
-        tokens = self.token_head(cells, bucket)
-        if self.patch_features is not None:
-            tokens = tokens + self.patch_features.logits(cells, bucket)
-        return Prediction(tokens, self.reward_head(action), self.done_head(action))
-
-    def with_patches(self, patches: UInt8[Array, "k ph pw c"], frame_max: int) -> "WorldModel":
-        """The same model, which knows what the codes look like now, if it is to know."""
-        if self.patch_features is None:
-            return self
-        pixels = patches.reshape(len(patches), -1).astype(jnp.float32) / frame_max
-        return eqx.tree_at(lambda model: model.patch_features.pixels, self, pixels)
+        return Prediction(self.token_head(cells, bucket), self.reward_head(action), self.done_head(action))
 
     def with_token_bias(self, bias: Float32[Array, " k"]) -> "WorldModel":
         """The same model with another bias of the codes' logits."""

@@ -1,6 +1,5 @@
 """The training state as one value, which is saved and restored as a whole."""
 
-import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -52,8 +51,7 @@ def _state_with(env_state: Any, frame: Array, spec: EnvSpec, config: PatchConfig
     policy_key, model_key, key = keys
     num_envs = config.collect.num_envs
     network = ActorCritic(policy_key, spec, config.policy)
-    pixels = math.prod(spec.patch) * spec.frame_shape[2]
-    model = WorldModel(model_key, spec.grid, spec.num_actions, config.world_model, pixels)
+    model = WorldModel(model_key, spec.grid, spec.num_actions, config.world_model)
     one_step = {
         "frame": jax.ShapeDtypeStruct(spec.frame_shape, jnp.uint8),
         "action": jax.ShapeDtypeStruct((), jnp.int32),

@@ -72,9 +72,7 @@ def grow_codebook(env: Environment, config: PatchConfig, state: PatchState, key:
     newest = config.collect.steps if config.tokenizer.newest else 0
     grown = _grown(state.codebook, state.buffer, key, windows, length, config.tokenizer.updates, tokenizer, newest)
     patches.report_saturation(state.codebook, grown)
-    model = state.world_model.model.with_patches(grown.patches, env.spec.frame_max)
-    world_model = state.world_model._replace(model=model)
-    return state._replace(codebook=grown, world_model=world_model), {"codes": grown.size.astype(jnp.float32)}
+    return state._replace(codebook=grown), {"codes": grown.size.astype(jnp.float32)}
 
 
 _grown = jax.jit(learn_tokenizer, static_argnums=(3, 4, 5, 6, 7))
