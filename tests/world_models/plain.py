@@ -16,7 +16,10 @@ def as_numpy(model) -> dict[str, np.ndarray]:
 def loss(p: dict[str, np.ndarray], model, tokens, actions, rewards, dones, bucket: int) -> float:
     b, t, n = tokens[:, :-1].shape
     s, heads = n + 1, model.config.heads
-    x = np.concatenate([p[".token_embedding"][tokens[:, :-1]], p[".action_embedding"][actions][:, :, None]], axis=2)
+    cells = p[".token_embedding"][tokens[:, :-1]]
+    if model.neighbourhood is not None:
+        cells = cells + _neighbourhood(p, tokens[:, :-1], model.layout.grid)
+    x = np.concatenate([cells, p[".action_embedding"][actions][:, :, None]], axis=2)
     if ".slot_embedding" in p:
         x = x + p[".slot_embedding"]
     layout = model.layout
@@ -51,6 +54,20 @@ def loss(p: dict[str, np.ndarray], model, tokens, actions, rewards, dones, bucke
         + _cross_entropy(head(x[:, :, -1], "reward_head"), (rewards >= 0.5).astype(int))
         + _cross_entropy(head(x[:, :, -1], "done_head"), dones.astype(int))
     )
+
+
+def _neighbourhood(p, tokens, grid):
+    """Cell by cell: the embeddings of the nine cells around it, zeros outside the grid, times a matrix."""
+    (h, w), embedded = grid, p[".neighbourhood.embedding"][tokens]
+    around = np.zeros((*tokens.shape, 9, embedded.shape[-1]))
+    for cell in range(h * w):
+        row, column = divmod(cell, w)
+        for place in range(9):
+            y, x = row + place // 3 - 1, column + place % 3 - 1
+            if 0 <= y < h and 0 <= x < w:
+                around[:, :, cell, place] = embedded[:, :, y * w + x]
+    mixed = around.reshape(*tokens.shape, -1) @ p[".neighbourhood.mix.weight"]
+    return mixed + p[".neighbourhood.mix.bias"]
 
 
 def _norm(x, scale, shift):

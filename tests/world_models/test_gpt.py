@@ -62,7 +62,7 @@ def test_no_future_frame_influences_a_prediction_and_a_frame_sees_itself(model, 
 
 @pytest.mark.parametrize("rotary", ["none", "1d", "3d"])
 def test_cached_equals_uncached(batch, rotary):
-    model = make(replace(SMALL, rotary=rotary))
+    model = make(replace(SMALL, rotary=rotary, neighbours=2))
     tokens, actions = batch[0][:, :-1], batch[1]
 
     @jax.jit
@@ -77,7 +77,7 @@ def test_cached_equals_uncached(batch, rotary):
     assert int(cache.block) == 4
 
 
-@pytest.mark.parametrize("config", [SMALL, replace(SMALL, rotary="1d", absolute=False)])
+@pytest.mark.parametrize("config", [SMALL, replace(SMALL, rotary="1d", absolute=False), replace(SMALL, neighbours=3)])
 def test_loss_and_gradient_equal_plain_numpy(batch, config):
     """The gradient along random directions, by central differences of the NumPy loss."""
     model = make(config)

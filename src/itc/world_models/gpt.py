@@ -16,7 +16,7 @@ from jax import Array, lax, random
 from jaxtyping import Float32, Int, Int32
 
 from itc.networks.layers import Linear, Normalise
-from itc.settings import Count, FractionBelowOne, Positive, Settings
+from itc.settings import Count, CountOrZero, FractionBelowOne, Positive, Settings
 from itc.world_models.attention import Rotation, block_attention, cached_attention, split_heads
 from itc.world_models.dropout import dropout
 from itc.world_models.layout import Layout, rotary_angles
@@ -42,6 +42,8 @@ class WorldModelConfig(Settings):
     # Standard deviation of the layers' initial weights; small models learn sooner from 1/√embedding, which is where the
     # heads start in any case.
     weight_scale: Positive = 0.02
+    # Things move to nearby cells; a model that is shown them need not first learn to look there.
+    neighbours: CountOrZero = 0  # size of the embedding by which a cell is shown its eight neighbours; 0: none
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,6 +96,25 @@ class Head(eqx.Module):
         return outer(jax.nn.relu(self.inner(x)))
 
 
+class Neighbourhood(eqx.Module):
+    """What a cell and the eight around it show, as one vector: a convolution over embedded tokens."""
+
+    embedding: Float32[Array, "k m"]
+    mix: Linear
+
+    def __init__(self, key: Array, codes: int, size: int, outputs: int):
+        embedding_key, mix_key = random.split(key)
+        self.embedding = random.normal(embedding_key, (codes, size))
+        self.mix = linear(mix_key, 9 * size, outputs, EMBEDDING_SCALE)
+
+    def __call__(self, tokens: Int[Array, "b t n"], grid: tuple[int, int]) -> Float32[Array, "b t n e"]:
+        (b, t, n), (h, w) = tokens.shape, grid
+        cells = self.embedding[tokens].reshape(b * t, h, w, -1)
+        padded = jnp.pad(cells, ((0, 0), (1, 1), (1, 1), (0, 0)))
+        around = [padded[:, row : row + h, column : column + w] for row in range(3) for column in range(3)]
+        return self.mix(jnp.concatenate(around, axis=-1)).reshape(b, t, n, -1)
+
+
 class Layer(eqx.Module):
     """Attention, then a feed-forward network, each normalised before and added to what came in."""
 
@@ -131,6 +152,7 @@ class WorldModel(eqx.Module):
     token_embedding: Float32[Array, "k e"]
     action_embedding: Float32[Array, "a e"]
     slot_embedding: Float32[Array, "s e"] | None
+    neighbourhood: Neighbourhood | None
     layers: Layer  # the parameters of all layers, stacked
     final_norm: Normalise
     token_head: Head
@@ -147,6 +169,9 @@ class WorldModel(eqx.Module):
         self.action_embedding = EMBEDDING_SCALE * random.normal(keys[1], (actions, size))
         slots = EMBEDDING_SCALE * random.normal(keys[2], (self.layout.slots, size))
         self.slot_embedding = slots if config.absolute else None
+        self.neighbourhood = (
+            Neighbourhood(random.fold_in(key, 7), config.codes, config.neighbours, size) if config.neighbours else None
+        )
         self.layers = jax.vmap(lambda layer_key: Layer(layer_key, config))(random.split(keys[3], config.layers))
         self.final_norm = Normalise(size)
         token_head = Head(keys[4], size, config.codes)
@@ -202,7 +227,10 @@ class WorldModel(eqx.Module):
         return Cache(keys, values, block + 1), self.predict(x, bucket)
 
     def embed(self, tokens: Int[Array, "b t n"], actions: Int[Array, "b t"]) -> Float32[Array, "b t s e"]:
-        x = jnp.concatenate([self.token_embedding[tokens], self.action_embedding[actions][:, :, None]], axis=2)
+        cells = self.token_embedding[tokens]
+        if self.neighbourhood is not None:
+            cells = cells + self.neighbourhood(tokens, self.layout.grid)
+        x = jnp.concatenate([cells, self.action_embedding[actions][:, :, None]], axis=2)
         return x if self.slot_embedding is None else x + self.slot_embedding[None, None]
 
     def predict(self, x: Float32[Array, "*b s e"], bucket: int) -> Prediction:
