@@ -21,7 +21,7 @@ class PPOConfig(Settings):
     value_coefficient: NotNegative = 2.0  # of the value loss
     entropy_coefficient: NotNegative = 0.01  # of the entropy bonus, on real rollouts
     imagined_entropy_coefficient: NotNegative = 0.01  # the same, in imagination
-    target_decay: Fraction = 0.95  # of the moving averages of returns
+    return_decay: Fraction = 0.95  # of the moving averages of returns
     learning_rate: Positive = 0.00045  # of Adam
     max_gradient_norm: Positive = 0.5  # larger gradients are scaled down to it
     adam_epsilon: Positive = 1e-5  # added to Adam's denominator

@@ -13,7 +13,7 @@ from itc.decoding.config import DecodeConfig
 from itc.envs.base import Environment
 from itc.envs.rollout import Player
 from itc.replay import Replay
-from itc.train.collect import Tally
+from itc.train.collect import EpisodeStats
 from itc.train.imagine import ModelEnv
 from itc.types import Rollout
 
@@ -26,7 +26,7 @@ class TrainState(Protocol):
 
     iteration: Int32[Array, ""]
     part: Int32[Array, ""]  # index of the iteration's next part
-    tally: Tally  # returns of the episodes played
+    episode_stats: EpisodeStats  # returns of the episodes played
     buffer: Replay  # the replay buffer
     key: Array  # never changes: each part derives its own key from it
 

@@ -28,14 +28,14 @@ class TrainConfig(Settings, ABC):
     wildcard_cost: NotNegative | None = None  # cost c_w of generating a token, not copying; default: the decoder's
     sinkhorn_epsilon: Positive | None = None  # entropic regularisation of Sinkhorn decoders; default: the decoder's
     sinkhorn_iterations: Count | None = None  # iterations of Sinkhorn decoders, at most; default: the decoder's
-    learn_policy: bool = True  # off: the policy keeps its initial weights, and only tokenizer and world model learn
+    train_policy: bool = True  # off: the policy keeps its initial weights, and only tokenizer and world model learn
 
     agent: ClassVar[str]  # its name in `AGENTS`
     extendable: ClassVar[str]  # the setting that may be larger when a run is resumed
     precision: ClassVar[str | None] = None  # of matrix products; None: JAX's default, which is lower on a GPU
     evaluation_episodes: ClassVar[int]  # played by `itc evaluate` unless another number is given
 
-    def precisely(self) -> AbstractContextManager:
+    def matmul_precision(self) -> AbstractContextManager:
         """A context in which matrix products have this agent's precision."""
         return nullcontext() if self.precision is None else jax.default_matmul_precision(self.precision)
 

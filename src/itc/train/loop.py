@@ -25,12 +25,12 @@ from itc.train.errors import TrainError
 from itc.train.run_folder import CUT, RunFolder
 
 
-class NotANumber(TrainError):
+class NonFiniteMetric(TrainError):
     """A loss or another metric is not finite."""
 
 
 @runtime_checkable  # for type checks while tests run
-class Watcher(Protocol):
+class Callback(Protocol):
     """A callback, for a progress display or a logger."""
 
     def on_part(self, phase: str, done: int, of: int, metrics: dict[str, float]) -> None: ...  # one part has ended
@@ -51,7 +51,7 @@ class SaveEvery:
 
 
 @dataclass
-class _Iteration:
+class _IterationMetrics:
     """Times and metrics of the current iteration so far. Saved with a checkpoint, so that resuming loses none."""
 
     seconds: dict[str, float]  # by phase
@@ -66,7 +66,7 @@ class _Iteration:
             self.counts[key] = self.counts.get(key, 0) + 1
 
     @classmethod
-    def from_notes(cls, notes: dict[str, Any]) -> "_Iteration":
+    def from_notes(cls, notes: dict[str, Any]) -> "_IterationMetrics":
         """From the notes of a checkpoint; raises `Damaged` if they are not what was written."""
         so_far = notes.get("so_far", {name: {} for name in ("seconds", "sums", "counts")})
         try:
@@ -88,7 +88,7 @@ class _Iteration:
 def begin_or_resume(run: RunFolder, env: Environment, config: TrainConfig, seed: int) -> tuple[Any, dict]:
     """The state of the newest good checkpoint and its notes; a new state and no notes if there is no checkpoint."""
     agent = agent_of(config)
-    found = checkpoint.restore(run.checkpoints, agent.shape_of_state(env, config), _Iteration.from_notes)
+    found = checkpoint.restore(run.checkpoints, agent.shape_of_state(env, config), _IterationMetrics.from_notes)
     if found is None:
         _cut_metrics(run, 0)
         return agent.new_state(env, config, seed), {}
@@ -112,53 +112,53 @@ def train(
     config: TrainConfig,
     state: TrainState,
     notes: dict[str, Any],
-    watchers: list[Watcher],
+    callbacks: list[Callback],
     save_every: SaveEvery = SaveEvery(),
     should_stop: Callable[[], bool] = lambda: False,
 ) -> TrainState:
     """Train until all iterations are done or `should_stop` returns true; either way the state is saved."""
     agent = agent_of(config)
-    so_far = _Iteration.from_notes(notes)
+    so_far = _IterationMetrics.from_notes(notes)
     iteration, part = int(state.iteration), int(state.part)
     saved_at, saved_iteration, unsaved = time.monotonic(), iteration, False
 
     def save() -> None:
         nonlocal saved_at, saved_iteration, unsaved
-        for watcher in watchers:
-            watcher.on_saving()
+        for callback in callbacks:
+            callback.on_saving()
         name = checkpoint.name_of(iteration, part)
         saved = checkpoint.save(run.checkpoints, name, state, {"so_far": so_far.__dict__})
         saved_at, saved_iteration, unsaved = time.monotonic(), iteration, False
-        for watcher in watchers:
-            watcher.on_save(saved)
+        for callback in callbacks:
+            callback.on_save(saved)
 
     while iteration < config.iterations and not should_stop():
         parts = agent.parts_of(env, config, iteration)
         phase, do, _ = parts[part]
         started = time.perf_counter()
         key = random.fold_in(random.fold_in(state.key, iteration), part)
-        with config.precisely():
+        with config.matmul_precision():
             state, measured = do(state, key)
         metrics = {name: float(value) for name, value in measured.items()}  # waits until the device has finished
         so_far.add(phase, time.perf_counter() - started, metrics)
         part, unsaved = part + 1, True
         _check(run, state, phase, iteration, part, metrics)
-        for watcher in watchers:
-            watcher.on_part(phase, part, len(parts), metrics)
+        for callback in callbacks:
+            callback.on_part(phase, part, len(parts), metrics)
         if part == len(parts):
             iteration, part = iteration + 1, 0
             before, interactions = map(config.interactions_after, (iteration - 1, iteration))
             line = {
                 "iteration": iteration,
                 "interactions": interactions,
-                **episode_metrics(state.tally, env.spec, iteration - 1 if interactions > before else None),
+                **episode_metrics(state.episode_stats, env.spec, iteration - 1 if interactions > before else None),
                 "codes": agent.codes(state),  # of the tokenizer, in use
                 **so_far.line(),
             }
             run.append_metrics(line)
-            for watcher in watchers:
-                watcher.on_iteration(line)
-            so_far = _Iteration({}, {}, {})
+            for callback in callbacks:
+                callback.on_iteration(line)
+            so_far = _IterationMetrics({}, {}, {})
         state = state._replace(iteration=jnp.int32(iteration), part=jnp.int32(part))
         overdue = time.monotonic() - saved_at > 60 * save_every.minutes
         if overdue or (part == 0 and iteration - saved_iteration >= save_every.iterations):
@@ -172,9 +172,9 @@ def _check(run: RunFolder, state: TrainState, phase: str, iteration: int, part: 
     """Stop as soon as a metric is NaN or infinite, and save the state for debugging."""
     not_finite = [name for name, value in metrics.items() if not math.isfinite(value)]
     if not_finite:
-        folder = run.path / "not-a-number"
+        folder = run.path / "non-finite"
         saved = checkpoint.save(folder, checkpoint.name_of(iteration, part), jax.block_until_ready(state))
-        raise NotANumber(
+        raise NonFiniteMetric(
             f"{', '.join(not_finite)} of phase {phase!r} became {metrics[not_finite[0]]} in iteration {iteration + 1}, "
             f"part {part}; the state is in {saved.path}"
         )

@@ -13,8 +13,8 @@ from itc.policies.conv_gru import SamplingPolicy
 from itc.train.agent import Agent, CodePictures, Part
 from itc.train.patch_agent.config import PatchConfig
 from itc.train.patch_agent.model_env import PatchWorld
+from itc.train.patch_agent.phases import imagine_from_replay, parts_of, world_of
 from itc.train.patch_agent.state import PatchState, new_state, shape_of_state
-from itc.train.patch_agent.work import imagine_from_replay, parts_of, world_of
 from itc.types import Rollout
 
 

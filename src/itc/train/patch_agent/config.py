@@ -29,10 +29,12 @@ class ImagineConfig(Settings):
     num_envs: Count = 48  # environments in parallel in an imagined rollout
     steps: Count = 20  # steps of an imagined rollout
     burn_in: CountOrZero = 5  # real frames before the start, from which the policy's recurrent state is computed
-    context: Count = 1  # real frames that the world model starts from, the start included
-    newest: Fraction = 0.0  # share of rollouts that start in the newest play; the others start anywhere in the replay
+    initial_frames: Count = 1  # real frames that the world model starts from, the start included
+    recent_fraction: Fraction = (
+        0.0  # share of rollouts that start in the newest play; the others start anywhere in the replay
+    )
     learn_after_end: bool = True  # learn also from what follows an imagined end: a first frame that the model made up
-    moves_normaliser: bool = True  # imagined returns move the return normaliser; off: only real ones do
+    update_return_normaliser: bool = True  # imagined returns move the return normaliser; off: only real ones do
     warm_up: CountOrZero = 50_000  # real interactions before the first imagined rollout
 
 
@@ -67,9 +69,9 @@ class PatchConfig(TrainConfig):
         """Refuse impossible settings with a sentence, before anything is compiled."""
         super().__post_init__()
         collect, imagine, context_frames = self.collect, self.imagine, self.world_model.context_frames
-        if imagine.context - 1 + imagine.steps > context_frames:
+        if imagine.initial_frames - 1 + imagine.steps > context_frames:
             raise ValueError(
-                f"imagine.steps {imagine.steps} after imagine.context {imagine.context} exceed "
+                f"imagine.steps {imagine.steps} after imagine.initial_frames {imagine.initial_frames} exceed "
                 f"world_model.context_frames {context_frames}, the model's context"
             )
         if self.interactions < self.interactions_per_iteration:
@@ -83,7 +85,7 @@ class PatchConfig(TrainConfig):
                 f"collect.replay_frames {collect.replay_frames} hold {slots} steps per environment, fewer than the "
                 f"collect.steps {collect.steps} of one iteration"
             )
-        window = max(context_frames, imagine.burn_in, imagine.context - 1) + 1
+        window = max(context_frames, imagine.burn_in, imagine.initial_frames - 1) + 1
         if min(slots, collect.steps) < window:
             raise ValueError(
                 f"windows of {window} steps (world_model.context_frames or imagine.burn_in, plus 1) do not fit: "
@@ -123,7 +125,7 @@ class PatchConfig(TrainConfig):
 
     @property
     def imagination_after(self) -> int | None:
-        return self.imagine.warm_up if self.learn_policy and self.imagine.updates else None
+        return self.imagine.warm_up if self.train_policy and self.imagine.updates else None
 
     def imagines_in(self, iteration: int) -> bool:
         """Whether the policy learns in imagination in this iteration (counted from 0): the warm-up is over."""

@@ -18,15 +18,17 @@ class TokenizerLearning(Settings):
     codes: Count = 4096  # size of the codebook, at most
     threshold: NotNegative = 0.75  # squared distance to all codes (pixels in 0…1) above which a patch becomes a code
     updates: Count = 25  # batches of replayed frames per iteration from which new codes are added
-    newest: bool = False  # first add codes from all frames of the newest play, so that none is without a code
-    least_bucket: Count = 64  # codes, at least, that the world model computes logits of: a power of two, which doubles
+    use_all_new_frames: bool = (
+        False  # first add codes from all frames of the newest play, so that none is without a code
+    )
+    min_logits: Count = 64  # codes, at least, that the world model computes logits of: a power of two, which doubles
 
     def config(self, spec: EnvSpec) -> patches.PatchTokenizerConfig:
         patch = (*spec.patch, spec.frame_shape[2])
         return patches.PatchTokenizerConfig(patch, self.codes, self.threshold, spec.frame_max)
 
 
-def learn_tokenizer(
+def grow_codebook(
     codebook: patches.Codebook,
     buffer: replay.Replay,
     key: Array,
