@@ -16,10 +16,13 @@ from itc.envs.rollout import begin
 from itc.policies.conv_gru import ActorCritic, PolicyConfig, SamplingPolicy
 from itc.policies.encoders import EncoderConfig
 from itc.tokenizers import patches
+from itc.train import patch_agent
 from itc.train.collect import as_steps, collect
 from itc.train.imagine import imagination_metrics, impossible_frames, until_first_end
+from itc.train.patch_agent import PatchAgent
+from itc.train.patch_agent.config import Compat
 from itc.train.patch_agent.learn_policy import kl_after, make_batch, new_policy_state, policy_update
-from itc.train.patch_agent.learn_tokenizer import grow_codebook
+from itc.train.patch_agent.learn_tokenizer import TokenizerLearning, grow_codebook
 from itc.train.patch_agent.learn_world_model import WorldModelLearning
 from itc.train.patch_agent.phases import imagine_from_replay, world_of
 from itc.train.patch_agent.state import new_state
@@ -103,6 +106,35 @@ def test_kl_is_zero_before_an_update_and_positive_after(played):
     fast = replace(TINY.ppo, learning_rate=0.1)
     moved, _ = policy_update(new_policy_state(policy.network, fast), batch, fast, 0.01)
     assert float(kl_after(moved.network, batch)) > 1e-3
+
+
+def test_kl_is_estimated_on_environments_all_over_the_batch(played):
+    """The windows of recent frames come first in a batch: they alone would not stand for it."""
+    state, real = played
+    policy = state.policy
+    batch = make_batch(policy, policy.network.initial_state(NUM_ENVS), real, state.rollout_state, TINY.ppo, False)
+    batch = jax.tree.map(lambda leaf: jnp.concatenate([leaf] * 3), batch)  # 12 environments
+    for changed, counts in ((8, True), (1, False)):
+        other = batch._replace(log_probability=batch.log_probability.at[changed].add(-1.0))
+        assert (float(kl_after(policy.network, other)) > 1e-3) == counts
+
+
+def test_reports_imagine_with_the_burn_in_that_trains(env, played, monkeypatch):
+    state, _ = played
+    given = []
+    monkeypatch.setattr(
+        patch_agent, "_imagine", lambda *arguments: given.append(arguments[6]) or SimpleNamespace(rollout=0)
+    )
+    for early in (False, True):
+        config = replace(TINY, compat=Compat(burn_in_reset=early))
+        PatchAgent().imagine(state, None, config, random.key(0), 2, 2)
+    assert given == [False, True]
+
+
+def test_the_least_number_of_logits_is_a_power_of_two():
+    assert TokenizerLearning(min_logits=512).min_logits == 512
+    with pytest.raises(ValueError, match="min_logits must be a power of two, got 96"):
+        TokenizerLearning(min_logits=96)
 
 
 def test_windows_of_the_newest_play():

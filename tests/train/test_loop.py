@@ -8,7 +8,7 @@ import pytest
 from tiny import TINY, train_in
 
 from itc.envs.registry import make
-from itc.train import collect, loop
+from itc.train import checkpoint, collect, loop
 from itc.train.agent import parts_of_updates
 from itc.train.patch_agent import phases
 from itc.train.run_folder import RunError, RunFolder
@@ -91,10 +91,12 @@ def test_a_nan_stops_the_run_and_the_error_says_where(env, tmp_path, straight):
     state, _ = loop.begin_or_resume(run, env, TINY, 0)
     broken = eqx.tree_at(lambda s: s.world_model.model.token_embedding, state, replace_fn=lambda w: w * jnp.nan)
     with pytest.raises(
-        loop.NonFiniteMetric, match=r"of phase 'world model' became nan in iteration 1, part 3; the state is"
+        loop.NonFiniteMetric,
+        match=r"of phase 'world model' became nan in iteration 1, part 3; the state .*/000000-0003$",
     ):
         loop.train(run, env, TINY, broken, {}, [])
-    assert list((tmp_path / "run" / "non-finite").iterdir())
+    saved = checkpoint.restore(tmp_path / "run" / "non-finite", state).state
+    assert (int(saved.iteration), int(saved.part)) == (0, 3)  # as its name says
 
 
 def test_another_config_is_refused_by_name(env, tmp_path):
@@ -111,5 +113,4 @@ def test_another_config_is_refused_by_name(env, tmp_path):
 def test_updates_are_split_into_equal_calls():
     for updates, per_part in ((300, 25), (26, 13), (7, 7), (53, 1)):
         parts = parts_of_updates("phase", lambda updates, state, key: (updates, {}), updates, at_most=25)
-        assert [part.updates for part in parts] == [per_part] * (updates // per_part)
-        assert parts[0].do(None, None) == (per_part, {})
+        assert [part.do(None, None) for part in parts] == [(per_part, {})] * (updates // per_part)

@@ -47,11 +47,11 @@ class TrainArguments(Settings, Generic[AnyConfig]):
         ""  # name of a preset; `itc presets` lists them
     )
     run: RunOption = None  # folder of the run (runs/PRESET-SEED if not given)
-    resume: RunOption = None  # resume the run in this folder with its saved settings
+    resume: RunOption = None  # without a preset: resume the run in this folder with its saved settings
     from_scratch: bool = False  # start over; the folder's present content moves to a subfolder
     seed: CountOrZero = 0  # random seed
-    iterations: Count | None = None  # total number of iterations; replaces --interactions
-    minutes: Positive | None = None  # stop and save after this many minutes
+    iterations: Count | None = None  # total number of iterations; None: the preset's
+    minutes: Positive | None = None  # stop and save after this many minutes; None: no limit
     save_every: Count = 10  # iterations between checkpoints; also saved every ten minutes
     log: tuple[Literal["wandb", "trackio"], ...] = ()  # services to log to, next to metrics.jsonl and TensorBoard
     config: Annotated[AnyConfig, tyro.conf.arg(name="")] = field(default_factory=cast(Any, PatchConfig))

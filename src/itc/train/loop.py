@@ -1,5 +1,7 @@
-"""The training loop: each iteration is a list of parts, run one after the other.
+"""The training loop.
 
+An iteration has phases: play, tokenizer, world model, imagination. Times and metrics are reported by phase. Each phase
+is cut into parts, calls of a few seconds at the agents' usual sizes: a rollout, or some updates compiled together.
 Training can stop and be saved between any two parts; after resuming, the results are the same.
 """
 
@@ -98,7 +100,8 @@ def begin_or_resume(run: RunFolder, env: Environment, config: TrainConfig, seed:
 
 
 def _cut_metrics(run: RunFolder, iteration: int) -> None:
-    """Iterations after this one will be done again. Says so where that is a surprise."""
+    """Move the metrics of later iterations, which will be rerun, to metrics-cut.jsonl; warn if lines were unreadable or
+    the run starts over."""
     cut = run.cut_metrics(iteration)
     if cut.unreadable:
         warnings.warn(f"{run.metrics}: lines {list(cut.unreadable)} cannot be read; they are in {CUT}", stacklevel=3)
@@ -134,19 +137,20 @@ def train(
 
     while iteration < config.iterations and not should_stop():
         parts = agent.parts_of(env, config, iteration)
-        phase, do, _ = parts[part]
+        phase, do = parts[part]
         started = time.perf_counter()
         key = random.fold_in(random.fold_in(state.key, iteration), part)
         with config.matmul_precision():
             state, measured = do(state, key)
         metrics = {name: float(value) for name, value in measured.items()}  # waits until the device has finished
         so_far.add(phase, time.perf_counter() - started, metrics)
-        part, unsaved = part + 1, True
-        _check(run, state, phase, iteration, part, metrics)
+        done, unsaved = part + 1, True  # `done` parts of this iteration
+        iteration, part = (iteration, done) if done < len(parts) else (iteration + 1, 0)
+        state = state._replace(iteration=jnp.int32(iteration), part=jnp.int32(part))
+        _check(run, state, metrics, f"phase {phase!r}", f"iteration {iteration + (part > 0)}, part {done}")
         for callback in callbacks:
-            callback.on_part(phase, part, len(parts), metrics)
-        if part == len(parts):
-            iteration, part = iteration + 1, 0
+            callback.on_part(phase, done, len(parts), metrics)
+        if part == 0:
             before, interactions = map(config.interactions_after, (iteration - 1, iteration))
             line = {
                 "iteration": iteration,
@@ -159,7 +163,6 @@ def train(
             for callback in callbacks:
                 callback.on_iteration(line)
             so_far = _IterationMetrics({}, {}, {})
-        state = state._replace(iteration=jnp.int32(iteration), part=jnp.int32(part))
         overdue = time.monotonic() - saved_at > 60 * save_every.minutes
         if overdue or (part == 0 and iteration - saved_iteration >= save_every.iterations):
             save()
@@ -168,13 +171,14 @@ def train(
     return state
 
 
-def _check(run: RunFolder, state: TrainState, phase: str, iteration: int, part: int, metrics: dict[str, float]) -> None:
-    """Stop as soon as a metric is NaN or infinite, and save the state for debugging."""
+def _check(run: RunFolder, state: TrainState, metrics: dict[str, float], phase: str, where: str) -> None:
+    """Stop as soon as a metric is NaN or infinite, and save the state after that part for debugging."""
     not_finite = [name for name, value in metrics.items() if not math.isfinite(value)]
     if not_finite:
         folder = run.path / "non-finite"
-        saved = checkpoint.save(folder, checkpoint.name_of(iteration, part), jax.block_until_ready(state))
+        name = checkpoint.name_of(int(state.iteration), int(state.part))
+        saved = checkpoint.save(folder, name, jax.block_until_ready(state))
         raise NonFiniteMetric(
-            f"{', '.join(not_finite)} of phase {phase!r} became {metrics[not_finite[0]]} in iteration {iteration + 1}, "
-            f"part {part}; the state is in {saved.path}"
+            f"{', '.join(not_finite)} of {phase} became {metrics[not_finite[0]]} in {where}; the state after it is in "
+            f"{saved.path}"
         )

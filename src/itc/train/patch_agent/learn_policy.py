@@ -66,6 +66,8 @@ def make_batch(
     _, next_output = state.network(final.policy, final.frame, final.first)
     values = jnp.concatenate([rollout.record.value, next_output.value[:, None]], axis=1)
     values = state.normaliser.denormalise(values)
+    # A truncated episode is treated as terminated, as in the published agent: no value of the frame at which it was cut
+    # off is added. (The next value is that of another episode's first frame.)
     advantage = advantages(rollout.outcome.reward, values, ends_of(rollout), config.discount, config.gae_lambda, leaky)
     weight = jnp.ones_like(advantage) if mask is None else mask.astype(jnp.float32)
     weight = weight / weight.mean()
@@ -138,7 +140,7 @@ def policy_epochs(state: PolicyState, batch: Batch, config: PPOConfig) -> tuple[
 
 def kl_after(network: ActorCritic, batch: Batch) -> Float32[Array, ""]:
     """How far an update moved the policy, estimated on some of its batch's environments."""
-    some = jax.tree.map(lambda leaf: leaf[: -(-len(leaf) // KL_SHARE)], batch)
+    some = jax.tree.map(lambda leaf: leaf[::KL_SHARE], batch)  # the first ones are of recent frames: not those alone
     _, output = network.unroll(some.recurrent_state, some.frames, some.first)
     return divergence(log_probability(output.logits, some.actions) - some.log_probability)
 

@@ -16,22 +16,21 @@ from itc.world_models.gpt import UNKNOWN_CODE_BIAS, WorldModel
 from itc.world_models.losses import world_model_loss
 
 
+# The defaults are the paper's, for Craftax-classic.
 @dataclass(frozen=True)
 class WorldModelLearning(Settings):
-    """The paper's optimiser and schedule, for Craftax-classic."""
+    """World-model training."""
 
-    updates: CountOrZero = 500  # updates per iteration, each of `minibatches` gradient steps; 0: it learns nothing
+    updates: CountOrZero = 500  # updates per iteration, each of `minibatches` gradient steps; 0: no training
     minibatches: Count = 3  # gradient steps per update
     sequences: Count = 16  # sequences per minibatch, each of `world_model.context_frames` frames
-    reward_coefficient: NotNegative = 1.0  # weight of the reward's loss; the tokens' is 1
-    done_coefficient: NotNegative = 1.0  # weight of the loss of the episode end
-    learning_rate: Positive = 1e-3  # learning rate of Adam
-    final_lr_fraction: Fraction = 1.0  # learning rate at an iteration's last update, as a share of that at its first
-    recent_fraction: Fraction = (
-        0.0  # share of sequences from the newest play; the others are from anywhere in the replay
-    )
-    max_gradient_norm: Positive = 0.5  # gradients are clipped to this norm
-    adam_epsilon: Positive = 1e-5  # epsilon of Adam
+    reward_coefficient: NotNegative = 1.0  # weight of the reward loss; that of the token loss is 1
+    done_coefficient: NotNegative = 1.0  # weight of the termination loss
+    learning_rate: Positive = 1e-3  # Adam learning rate
+    final_lr_fraction: Fraction = 1.0  # learning rate at an iteration's last update, as a fraction of the first's
+    recent_fraction: Fraction = 0.0  # fraction of sequences sampled from this iteration's real rollouts only
+    max_gradient_norm: Positive = 0.5  # norm to which gradients are clipped
+    adam_epsilon: Positive = 1e-5  # Adam ε
 
     def optimiser(self) -> optax.GradientTransformation:
         return clipped_adam(self.learning_rate, self.max_gradient_norm, self.adam_epsilon)

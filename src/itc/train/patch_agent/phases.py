@@ -1,7 +1,9 @@
-"""The parts of an iteration, each a function of the training state. Training can stop and resume between them.
+"""The phases of an iteration, in parts. Each part is a function of the training state; training can stop and resume
+between any two.
 
-play in real environments and learn the policy → grow the codebook → learn the world model →
-learn the policy in imagination
+phase "play": roll out the policy in the real environments, and update it (PPO) → "tokenizer": grow the codebook →
+"world model": update it on sequences from the replay buffer → "imagination": roll out the policy in the world model,
+and update it
 """
 
 from functools import partial
@@ -71,10 +73,10 @@ def _learn_from_play(
 def tokenizer_part(env: Environment, config: PatchConfig, state: PatchState, key: Array) -> tuple[PatchState, Metrics]:
     windows, length = config.collect.num_envs, config.world_model.context_frames + 1
     tokenizer = config.tokenizer.config(env.spec)
-    newest = config.collect.steps if config.tokenizer.use_all_new_frames else 0
-    grown = _grown(state.codebook, state.buffer, key, windows, length, config.tokenizer.updates, tokenizer, newest)
+    new_steps = config.collect.steps if config.tokenizer.use_all_new_frames else 0
+    grown = _grown(state.codebook, state.buffer, key, windows, length, config.tokenizer.updates, tokenizer, new_steps)
     patches.report_saturation(state.codebook, grown)
-    return state._replace(codebook=grown), {"codes": grown.size.astype(jnp.float32)}
+    return state._replace(codebook=grown), {}
 
 
 _grown = jax.jit(grow_codebook, static_argnums=(3, 4, 5, 6, 7))
@@ -109,15 +111,15 @@ def world_model_updates(
 
 
 def bucket_of(state: PatchState, config: PatchConfig) -> int:
-    """How many codes the world model computes logits of."""
+    """How many logits the world model computes per cell: those of the codes in use, padded."""
     return min(config.tokenizer.codes, max(state.codebook.bucket, config.tokenizer.min_logits))
 
 
 def draw_experience(buffer: replay.Replay, codebook: patches.Codebook, key: Array, config: PatchConfig) -> Experience:
     """Windows sampled from the replay buffer, as tokens of the current codebook."""
     sequences, context_frames = config.world_model_learning.sequences, config.world_model.context_frames
-    newest = round(config.world_model_learning.recent_fraction * sequences)
-    window = replay.sample(buffer, key, sequences, context_frames + 1, newest, config.collect.steps)
+    recent = round(config.world_model_learning.recent_fraction * sequences)
+    window = replay.sample(buffer, key, sequences, context_frames + 1, recent, config.collect.steps)
     frames = window["frame"]
     tokens = patches.encode(codebook, frames.reshape(-1, *frames.shape[2:]))
     tokens = tokens.reshape(sequences, context_frames + 1, -1)
@@ -183,17 +185,17 @@ def imagine_from_replay(
     buffer: replay.Replay,
     key: Array,
     config: ImagineConfig,
-    newest_steps: int,
+    recent_steps: int,
     early_reset: bool = False,
 ) -> ImaginedRollout:
     """An imagined rollout of the policy, starting from frames sampled from the replay buffer.
 
-    A share of them is from the last `newest_steps` steps of each environment.
+    `config.recent_fraction` of them are from the last `recent_steps` steps of each environment.
     """
     sample_key, imagination_key = random.split(key)
     past = config.initial_frames - 1
-    length, newest = max(config.burn_in, past) + 1, round(config.recent_fraction * config.num_envs)
-    window = replay.sample(buffer, sample_key, config.num_envs, length, newest, newest_steps)
+    length, recent = max(config.burn_in, past) + 1, round(config.recent_fraction * config.num_envs)
+    window = replay.sample(buffer, sample_key, config.num_envs, length, recent, recent_steps)
     for_policy = jax.tree.map(lambda leaf: leaf[:, length - 1 - config.burn_in :], window)
     recurrent_state, first = burn_in(network, for_policy, early_reset)
     start, actions = window["frame"][:, length - 1 - past :], window["action"][:, length - 1 - past : -1]
