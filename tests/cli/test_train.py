@@ -177,7 +177,7 @@ def test_asked_to_stop_while_compiling_it_does_not_wait_for_the_compiler(copied)
     (("creatures/quick", "--accumulate", "2"), "--accumulate is called --ppo.accumulate now"),
     (("creatures/quick", "--ppo.accumulate", "5"), "ppo.accumulate 5 must divide"),
     (("creatures/quick", "--seed", "many"), "many"),
-    (("creatures/quick", "--imagine.steps", "99"), "imagine.steps 99 exceed world_model.context_frames 8"),
+    (("creatures/quick", "--imagine.steps", "99"), "imagine.steps 99 after imagine.initial_frames 1 exceed"),
     (("creatures/quick", "--decoder", "magic"), "unknown decoder 'magic'"),
     (("--resume", "no-such-run"), "is not a run folder"),
     (("creatures/quick", "--env", "nomod:fn"), "environment 'nomod:fn' cannot be made: No module named 'nomod'"),

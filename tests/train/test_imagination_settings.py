@@ -122,9 +122,12 @@ def test_kl_is_estimated_on_environments_all_over_the_batch(played):
 def test_reports_imagine_with_the_burn_in_that_trains(env, played, monkeypatch):
     state, _ = played
     given = []
-    monkeypatch.setattr(
-        patch_agent, "_imagine", lambda *arguments: given.append(arguments[6]) or SimpleNamespace(rollout=0)
-    )
+
+    def imagine(*arguments):
+        given.append(arguments[6])
+        return SimpleNamespace(rollout=None)
+
+    monkeypatch.setattr(patch_agent, "_imagine", imagine)
     for early in (False, True):
         config = replace(TINY, compat=Compat(burn_in_reset=early))
         PatchAgent().imagine(state, None, config, random.key(0), 2, 2)

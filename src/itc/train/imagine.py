@@ -1,4 +1,10 @@
-"""Imagination: rollouts in the world model, which has the interface of an environment."""
+"""Imagination: rollouts in the world model, which has the interface of an environment.
+
+The central idea is in `ModelEnv.decode`. The model predicts logits for every cell of the next frame. Sampled cell by
+cell, they duplicate things and lose them. Here each next token is either copied from a nearby cell of the previous
+frame, and each cell is copied at most once, or sampled from the logits; an optimal matching decides which
+(docs/decoders.md).
+"""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -94,7 +100,7 @@ def prefill(
     tokens: Int[Array, "b past n"],
     actions: Int[Array, "b past"],
 ) -> Any:
-    """A model's state (cache or recurrent state) after past frames' tokens and actions, taken in one by one."""
+    """A model's state (cache or recurrent state) after it has consumed past frames' tokens and actions, one by one."""
     past = (jnp.swapaxes(tokens, 0, 1), jnp.swapaxes(actions, 0, 1))
     return lax.scan(lambda model_state, block: (consume(model_state, *block), None), model_state, past)[0]
 

@@ -86,8 +86,8 @@ class PatchConfig(TrainConfig):
         window = max(context_frames, imagine.burn_in) + 1
         if collect.steps < window:  # so many are in the replay buffer after the first iteration
             raise ValueError(
-                f"collect.steps {collect.steps} are fewer than the {window} of a window of the replay buffer: "
-                "world_model.context_frames or imagine.burn_in, plus 1"
+                f"windows of {window} steps (world_model.context_frames or imagine.burn_in, plus 1) do not fit into "
+                f"collect.steps {collect.steps}"
             )
         divides("ppo.minibatches", self.ppo.minibatches, "collect.num_envs", collect.num_envs)
         envs_per_minibatch = collect.num_envs // self.ppo.minibatches
