@@ -8,7 +8,10 @@ from typing import Literal
 import pytest
 
 from itc.presets import PRESETS
-from itc.settings import Count, Fraction, Positive, Settings, from_json
+from itc.settings import RENAMED, Count, Fraction, Positive, Settings, from_json
+from itc.train.configs import CONFIGS
+from itc.train.patch_agent.config import PatchConfig
+from itc.train.run_folder import flat
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +66,21 @@ def test_a_wrong_value_is_named(inside, name, value, words):
     (values["inner"] if inside else values)[name] = value
     with pytest.raises(ValueError, match=words):
         from_json(Outer, values)
+
+
+def test_renamed_settings_are_gone_and_their_new_names_exist():
+    names = {name for config in CONFIGS.values() for name in flat(dataclasses.asdict(config()))}
+    assert names.isdisjoint(RENAMED)
+    assert names.issuperset(RENAMED.values())
+
+
+def test_an_old_name_is_refused_only_where_it_was():
+    config = dataclasses.asdict(PRESETS["craftax-classic/itc-paper"].config)
+    assert config["ppo"]["accumulate"] == 6  # not the earlier top-level setting of that name
+    with pytest.raises(ValueError, match=r"no setting accumulate; it is called ppo\.accumulate now"):
+        from_json(PatchConfig, config | {"accumulate": 6})
+    with pytest.raises(ValueError, match=r"no setting ppo\.newest$"):
+        from_json(PatchConfig, config | {"ppo": config["ppo"] | {"newest": 1}})
 
 
 def test_a_missing_value_is_named():

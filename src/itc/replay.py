@@ -70,18 +70,18 @@ def add(replay: Replay, steps: PyTree[Any], count: int | None = None) -> Replay:
 
 
 def sample(
-    replay: Replay, key: Array, batch: int, length: int, newest: int = 0, newest_steps: int = 1
+    replay: Replay, key: Array, batch: int, length: int, recent: int = 0, recent_steps: int = 1
 ) -> PyTree[Array]:
     """Windows of consecutive steps of one environment, each equally likely, with replacement.
 
-    The first `newest` of the windows are drawn from the last `newest_steps` steps of each environment only.
+    The first `recent` of the windows are drawn from the last `recent_steps` steps of each environment only.
 
     Every leaf is (batch, length, …). A window may cross the end of the ring, but never the write head: its steps really
     followed each other. Inside `jit` the number of
     stored steps cannot be checked: fewer than `length` give windows with steps that were never written.
     """
     _check_window(replay, batch, length)
-    return _sample(replay, key, batch, length, newest, newest_steps)
+    return _sample(replay, key, batch, length, recent, recent_steps)
 
 
 @partial(jax.jit, donate_argnames="replay")
@@ -105,15 +105,15 @@ def _add(replay: Replay, steps: PyTree[Array], time: Int32[Array, ""]) -> Replay
     )
 
 
-@partial(jax.jit, static_argnames=("batch", "length", "newest", "newest_steps"))
-def _sample(replay: Replay, key: Array, batch: int, length: int, newest: int, newest_steps: int) -> PyTree[Array]:
+@partial(jax.jit, static_argnames=("batch", "length", "recent", "recent_steps"))
+def _sample(replay: Replay, key: Array, batch: int, length: int, recent: int, recent_steps: int) -> PyTree[Array]:
     env_key, start_key = random.split(key)
     # Every environment has the same number of windows, so a uniform environment and a uniform start make a uniform
     # window.
     env_index = random.randint(env_key, (batch,), 0, replay.num_envs)
     starts = jnp.maximum(1, replay.stored - length + 1)
-    among_newest = jnp.clip(replay.stored - newest_steps, 0, starts - 1)
-    first = jnp.where(jnp.arange(batch) < newest, among_newest, 0)
+    among_recent = jnp.clip(replay.stored - recent_steps, 0, starts - 1)
+    first = jnp.where(jnp.arange(batch) < recent, among_recent, 0)
     start = random.randint(start_key, (batch,), first, starts)
     oldest = replay.head - replay.stored
     slot = (oldest + start[:, None] + jnp.arange(length)[None]) % replay.slots

@@ -8,13 +8,24 @@ from functools import cache
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-# Earlier names of settings, for whoever still has a run or a script that uses them.
+# Earlier names of settings with the names they have now, both in full, for whoever still has a run or a script that
+# uses them.
 RENAMED = {
-    "lanes": "num_envs",
-    "blocks": "context_frames",
-    "memory": "recurrent_size",
+    "collect.lanes": "collect.num_envs",
+    "imagine.lanes": "imagine.num_envs",
+    "world_model.blocks": "world_model.context_frames",
+    "policy.memory": "policy.recurrent_size",
     "accumulate": "ppo.accumulate",
-    "surprising": "prioritised",
+    "world_model_learning.surprising": "world_model_learning.prioritised",
+    "learn_policy": "train_policy",
+    "tokenizer.newest": "tokenizer.use_all_new_frames",
+    "tokenizer.least_bucket": "tokenizer.min_logits",
+    "world_model_learning.newest": "world_model_learning.recent_fraction",
+    "world_model_learning.anneal_to": "world_model_learning.final_lr_fraction",
+    "ppo.target_decay": "ppo.return_decay",
+    "imagine.context": "imagine.initial_frames",
+    "imagine.newest": "imagine.recent_fraction",
+    "imagine.moves_normaliser": "imagine.update_return_normaliser",
 }
 MOST = 2**31 - 1  # counts are 32-bit numbers in compiled programs
 
@@ -72,8 +83,9 @@ def from_json(kind: type, values: Any, where: str = "") -> Any:
     hints = hints_of(kind)
     for name in values:
         if name not in hints:
-            renamed = f"; it is called {RENAMED[name]} now" if name in RENAMED else ""
-            raise ValueError(f"there is no setting {where}{name}{renamed}")
+            old = where + name
+            renamed = f"; it is called {RENAMED[old]} now" if old in RENAMED else ""
+            raise ValueError(f"there is no setting {old}{renamed}")
     for name in hints:
         if name not in values:
             raise ValueError(f"the setting {where}{name} is missing")

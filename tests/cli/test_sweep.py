@@ -73,7 +73,7 @@ def test_the_table_takes_the_mean_over_seeds():
     ("policy.encoder.channels", "16 32", ("--policy.encoder.channels", "16", "32")),
     ("world-model.absolute", "on", ("--world-model.absolute",)),
     ("world-model.absolute", "off", ("--world-model.no-absolute",)),
-    ("learn-policy", "off", ("--no-learn-policy",)),
+    ("train-policy", "off", ("--no-train-policy",)),
 ])  # fmt: skip
 def test_settings_become_options(name, value, words):
     assert option(name, value) == words

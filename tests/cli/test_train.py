@@ -86,13 +86,13 @@ def digest_and_kill(*arguments):
         time.sleep(2)  # a signal that can be handled is handled in the main thread
     return digest_of(*arguments)
 checkpoint.digest_of = digest_and_kill
-add = loop._Iteration.add
+add = loop._IterationMetrics.add
 def add_and_kill(self, phase, seconds, metrics):
     add(self, phase, seconds, metrics)
     if when == phase and len(saves) == 1:
         os.kill(os.getpid(), number)
         time.sleep(2)
-loop._Iteration.add = add_and_kill
+loop._IterationMetrics.add = add_and_kill
 from itc.cli import main
 main()
 """
@@ -135,13 +135,13 @@ def test_stopped_or_killed_anywhere_and_resumed_gives_the_same_result(straight, 
 
 COMPILING = """
 import os, signal, time
-from itc.train.patch_agent import work
+from itc.train.patch_agent import phases
 def compile_and_collect(*_):
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(0.3)
     os.kill(os.getpid(), signal.SIGTERM)  # asking twice does not make it wait longer
     time.sleep(120)  # as long as the compiler takes at the paper's sizes
-work.collect = compile_and_collect
+phases.collect = compile_and_collect
 from itc.cli import train
 train.PATIENCE = 0.5
 from itc.cli import main
@@ -169,8 +169,15 @@ def test_asked_to_stop_while_compiling_it_does_not_wait_for_the_compiler(copied)
     (("creatures/quick", "--world-model.leyers", "3"), "--world-model.leyers"),
     (("creatures/quick", "--collect.lanes", "3"), "--collect.lanes is called --collect.num-envs now"),
     (("creatures/quick", "--world-model.blocks=3"), "--world-model.blocks is called --world-model.context-frames now"),
+    (("creatures/quick", "--no-learn-policy"), "--no-learn-policy is called --no-train-policy now"),
+    (
+        ("creatures/quick", "--imagine.no-moves-normaliser"),
+        "--imagine.no-moves-normaliser is called --imagine.no-update-return-normaliser now",
+    ),
+    (("creatures/quick", "--accumulate", "2"), "--accumulate is called --ppo.accumulate now"),
+    (("creatures/quick", "--ppo.accumulate", "5"), "ppo.accumulate 5 must divide"),
     (("creatures/quick", "--seed", "many"), "many"),
-    (("creatures/quick", "--imagine.steps", "99"), "imagine.steps 99 exceed world_model.context_frames 8"),
+    (("creatures/quick", "--imagine.steps", "99"), "imagine.steps 99 after imagine.initial_frames 1 exceed"),
     (("creatures/quick", "--decoder", "magic"), "unknown decoder 'magic'"),
     (("--resume", "no-such-run"), "is not a run folder"),
     (("creatures/quick", "--env", "nomod:fn"), "environment 'nomod:fn' cannot be made: No module named 'nomod'"),

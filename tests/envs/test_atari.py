@@ -103,7 +103,7 @@ def test_smoke(title):
 
 
 def test_specs():
-    training, testing = make("atari/pong"), make("atari/pong").testing
+    training, testing = make("atari/pong"), make("atari/pong").for_evaluation
     for spec in (training.spec, testing.spec):
         assert (spec.frame_shape, spec.grid, spec.patch, spec.return_scale) == ((64, 64, 3), (8, 8), (8, 8), None)
     assert (training.spec.reward_range, training.spec.episode_length) == ((-4.0, 4.0), 5_000)
@@ -112,10 +112,10 @@ def test_specs():
 
 def test_the_testing_game_is_made_once_and_is_its_own():
     env = make("atari/pong")
-    assert env.testing is env.testing
-    assert env.testing is not env
-    assert env.testing.testing is env.testing
-    assert make("creatures").testing is make("creatures")
+    assert env.for_evaluation is env.for_evaluation
+    assert env.for_evaluation is not env
+    assert env.for_evaluation.for_evaluation is env.for_evaluation
+    assert make("creatures").for_evaluation is make("creatures")
 
 
 def test_frames_are_the_brighter_of_the_last_two_shrunk():
@@ -174,7 +174,7 @@ def test_the_episode_after_a_lost_life_begins_with_a_step_without_an_action():
 
 
 def test_losing_a_life_ends_nothing_in_testing():
-    before, after, step = until_life_lost(game("breakout").testing)
+    before, after, step = until_life_lost(game("breakout").for_evaluation)
     assert not (step.terminated | step.truncated)[0]
     assert after.frames[0] == before.frames[0] + SKIP
     np.testing.assert_array_equal(step.frame, step.last_frame)
@@ -229,7 +229,7 @@ def test_noops_come_from_the_seed():
     assert len(set(state.frames.tolist())) > 10
     np.testing.assert_array_equal(env.reset(KEY, 24)[0].frames, state.frames)
     assert (env.reset(random.key(1), 24)[0].frames != state.frames).any()
-    assert (env.testing.reset(KEY, 3)[0].frames == 1).all()
+    assert (env.for_evaluation.reset(KEY, 3)[0].frames == 1).all()
 
 
 def test_every_game_of_an_environment_has_its_own_noops():
@@ -297,7 +297,7 @@ def test_a_copied_state_continues_to_the_last_bit(title):
 @pytest.mark.parametrize("title", ["qbert", "amidar", "assault"])
 def test_a_game_continues_from_its_very_first_state(title):
     """One no-op after the start, where little would show that something was not saved."""
-    env, actions = game(title).testing, random_actions(title, 25)
+    env, actions = game(title).for_evaluation, random_actions(title, 25)
     _, _, steps = play(env, actions)
     emulator = ByHand(title, noops=1)
     for action, step in zip(actions, steps, strict=True):

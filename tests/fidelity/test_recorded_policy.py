@@ -14,12 +14,12 @@ from jax import Array, random
 from recorded import WARM, load, parameters, policy_inputs, with_recorded_weights
 
 from itc.envs.base import Step
-from itc.envs.rollout import Play
+from itc.envs.rollout import RolloutState
 from itc.policies.conv_gru import ActionRecord, ActorCritic, log_probability
 from itc.policies.returns import ReturnNormaliser, advantages
 from itc.presets import PRESETS
 from itc.train.patch_agent import learn_policy as ppo
-from itc.train.patch_agent.work import burn_in
+from itc.train.patch_agent.phases import burn_in
 from itc.types import EnvSpec, Rollout
 
 PRESET = {"minatar": "minatar/breakout/itc-paper", "craftax-classic": "craftax-classic/itc-paper"}
@@ -29,10 +29,12 @@ PPO = replace(PRESETS[PRESET["minatar"]].config.ppo, learning_rate=1e-5, epochs=
 
 unroll = jax.jit(lambda network, *seen: network.unroll(*seen))
 new_state = jax.jit(lambda network: ppo.new_policy_state(network, PPO))
-batch_of = jax.jit(lambda state, recurrent, seen, after: ppo.batch_of(state, recurrent, seen, after, PPO, leaky=True))
-learn_in_epochs = jax.jit(lambda state, batch: ppo.learn_policy_in_epochs(state, batch, PPO))
+make_batch = jax.jit(
+    lambda state, recurrent, rollout, final: ppo.make_batch(state, recurrent, rollout, final, PPO, leaky=True)
+)
+learn_in_epochs = jax.jit(lambda state, batch: ppo.policy_epochs(state, batch, PPO))
 learn_from_imagination = jax.jit(
-    lambda state, batch: ppo.learn_policy(state, batch, PPO, PPO.imagined_entropy_coefficient)
+    lambda state, batch: ppo.policy_update(state, batch, PPO, PPO.imagined_entropy_coefficient)
 )
 
 
@@ -62,8 +64,8 @@ class Played(NamedTuple):
 
     network: ActorCritic
     inputs: dict[str, Array]
-    seen: Rollout
-    after: Play
+    rollout: Rollout
+    final: RolloutState
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +76,8 @@ def played():
     record = ActionRecord(probability, output.value, inputs["first"])
     done = inputs["done"]
     outcome = Step(None, inputs["reward"], done, jnp.zeros_like(done), None, jnp.zeros((*done.shape, 0), bool))
-    seen = Rollout(inputs["frames"], inputs["action"], outcome, record, inputs["after"])
-    return Played(network, inputs, seen, Play(None, inputs["after"], done[:, -1], recurrent_state))
+    rollout = Rollout(inputs["frames"], inputs["action"], outcome, record, inputs["after"])
+    return Played(network, inputs, rollout, RolloutState(None, inputs["after"], done[:, -1], recurrent_state))
 
 
 @pytest.mark.parametrize(("case", "tolerance"), [
@@ -124,14 +126,14 @@ def check_update(before: ppo.PolicyState, after: ppo.PolicyState, metrics, their
 def test_ppo_on_a_real_rollout(played, case):
     """Two epochs of two minibatches: A with a fresh return normaliser, B with one in the middle of training."""
     theirs = load("ppo_minatar")
-    network, inputs, seen, after = played
+    network, inputs, rollout, final = played
     state = new_state(network)
     if case == "B":
         state = state._replace(normaliser=ReturnNormaliser(*(jnp.float32(number) for number in WARM)))
-    batch = batch_of(state, inputs["memory"], seen, after)
-    np.testing.assert_array_equal(seen.record.first, theirs["A reset"])
-    np.testing.assert_allclose(seen.record.value, theirs["values"][:, :-1], rtol=0, atol=3e-5)
-    np.testing.assert_allclose(seen.record.log_probability, theirs["log_prob"], rtol=0, atol=2e-5)
+    batch = make_batch(state, inputs["memory"], rollout, final)
+    np.testing.assert_array_equal(rollout.record.first, theirs["A reset"])
+    np.testing.assert_allclose(rollout.record.value, theirs["values"][:, :-1], rtol=0, atol=3e-5)
+    np.testing.assert_allclose(rollout.record.log_probability, theirs["log_prob"], rtol=0, atol=2e-5)
     np.testing.assert_allclose(batch.advantage, theirs[f"{case} advantage"], rtol=0, atol=2e-5)
     np.testing.assert_allclose(batch.returns, theirs[f"{case} target"], rtol=0, atol=1e-5)
     learned, metrics = learn_in_epochs(state, batch)
@@ -142,17 +144,17 @@ def test_ppo_on_a_real_rollout(played, case):
 def test_ppo_on_an_imagined_rollout(played):
     """C: one update, after a burn-in with the published reset of the recurrent state."""
     theirs = load("ppo_minatar")
-    network, inputs, seen, after = played
+    network, inputs, rollout, final = played
     window = {"frame": inputs["window"], "done": inputs["window_done"]}
     recurrent_state, first = jax.jit(burn_in, static_argnums=2)(network, window, True)
     np.testing.assert_allclose(recurrent_state, theirs["C memory"], rtol=0, atol=1e-5)
     np.testing.assert_array_equal(first, theirs["C first"])
     # Policy outputs of the imagined rollout were not recorded: the values and probabilities of A stand in for them.
-    seen = seen._replace(record=seen.record._replace(first=seen.record.first.at[:, 0].set(first)))
-    np.testing.assert_array_equal(seen.record.first, theirs["C reset"])
+    rollout = rollout._replace(record=rollout.record._replace(first=rollout.record.first.at[:, 0].set(first)))
+    np.testing.assert_array_equal(rollout.record.first, theirs["C reset"])
     normaliser = ReturnNormaliser(*(jnp.float32(number) for number in WARM))
     state = new_state(network)._replace(normaliser=normaliser)
-    batch = batch_of(state, recurrent_state, seen, after)
+    batch = make_batch(state, recurrent_state, rollout, final)
     np.testing.assert_allclose(batch.advantage, theirs["C advantage"], rtol=0, atol=2e-5)
     np.testing.assert_allclose(batch.returns, theirs["C target"], rtol=0, atol=1e-5)
     check_update(state, *learn_from_imagination(state, batch), theirs, "C")

@@ -28,8 +28,8 @@ from itc.tokenizers import patches
 from itc.train.patch_agent.learn_world_model import (
     Experience,
     WorldModelLearning,
-    learn_world_model,
     new_world_model_state,
+    world_model_update,
 )
 from itc.world_models.gpt import Prediction, WorldModel, WorldModelConfig
 from itc.world_models.losses import world_model_loss
@@ -122,7 +122,7 @@ def test_codebook_growth_and_nine_updates():
 
     before = model_of(WorldModelConfig(codes=512, context_frames=3, layers=2, dropout=0.0))
     learning = WorldModelLearning(reward_coefficient=10.0, done_coefficient=10.0)
-    state = new_world_model_state(jax.tree.map(jnp.copy, before), learning)._replace(known_codes=jnp.int32(512))
+    state = new_world_model_state(jax.tree.map(jnp.copy, before), learning)._replace(trained_codes=jnp.int32(512))
     losses = []
     for batch in (3, 4, 5):
         tokens = patches.encode(codebook, windows[batch]).reshape(3, 2, 4, -1)
@@ -130,7 +130,7 @@ def test_codebook_growth_and_nine_updates():
         steps = [part.reshape(3, 2, 3) for part in (actions, *(theirs[of][batch, :, :-1] for of in ("reward", "done")))]
         for minibatch in zip(tokens, *steps, strict=True):
             experience = Experience(*(jnp.asarray(part) for part in minibatch))
-            state, metrics = learn_world_model(state, experience, jnp.int32(512), random.key(0), 512, learning)
+            state, metrics = world_model_update(state, experience, jnp.int32(512), random.key(0), 512, learning)
             losses.append([metrics[of] for of in ("loss", "token_loss", "reward_loss", "done_loss")])
     names = ("total", "observation", "reward", "termination")
     np.testing.assert_allclose(

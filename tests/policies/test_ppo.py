@@ -13,7 +13,7 @@ from itc.envs.registry import make
 from itc.policies.conv_gru import ActorCritic, PolicyConfig, PolicyOutput
 from itc.policies.encoders import EncoderConfig
 from itc.policies.losses import PPOConfig, ppo_loss
-from itc.train.patch_agent.learn_policy import Batch, learn_policy, new_policy_state
+from itc.train.patch_agent.learn_policy import Batch, new_policy_state, policy_update
 
 CONFIG = PPOConfig(clip=0.2, value_coefficient=2.0)
 
@@ -59,7 +59,7 @@ def test_accumulated_gradients_are_the_same_gradients():
     @partial(jax.jit, static_argnums=2)
     def learned(network, batch, groups):
         config = dataclasses.replace(CONFIG, accumulate=groups)
-        state, metrics = learn_policy(new_policy_state(network, config), batch, config, 0.01)
+        state, metrics = policy_update(new_policy_state(network, config), batch, config, 0.01)
         # Adam's updates do not depend on the gradient's scale, so its norm is compared too.
         return state.network, metrics["gradient_norm"]
 

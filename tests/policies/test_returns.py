@@ -41,19 +41,19 @@ def test_nothing_after_an_end_counts_before_it_unless_leaky():
 
 def test_the_normaliser_starts_as_published_and_is_right_from_the_third_update():
     normaliser = new_return_normaliser()
-    np.testing.assert_allclose((normaliser.mean, normaliser.spread), (0, 0.1), rtol=1e-6)
+    np.testing.assert_allclose((normaliser.mean, normaliser.std), (0, 0.1), rtol=1e-6)
     returns = jnp.asarray([[1.0, 3.0], [5.0, 7.0]])
-    spread = np.std([1, 3, 5, 7])
+    std = np.std([1, 3, 5, 7])
     for weight in (0.05, 0.0975, 0.142625):  # 1 − 0.95, 1 − 0.95², 1 − 0.95³
         normaliser = normaliser.update(returns, 0.95)
         np.testing.assert_allclose(normaliser.mean, 4, rtol=1e-5)
-        np.testing.assert_allclose(normaliser.spread, spread * min(1, weight / 0.1), rtol=1e-5)
-        np.testing.assert_allclose(normaliser.restore(normaliser.standardise(returns)), returns, rtol=1e-5)
+        np.testing.assert_allclose(normaliser.std, std * min(1, weight / 0.1), rtol=1e-5)
+        np.testing.assert_allclose(normaliser.denormalise(normaliser.normalise(returns)), returns, rtol=1e-5)
     later = normaliser.update(returns + 10, 0.95)
     np.testing.assert_allclose(later.mean, (4 * 0.95 * 0.142625 + 14 * 0.05) / (0.95 * 0.142625 + 0.05), rtol=1e-5)
     slow = new_return_normaliser().update(returns, 0.999)
     np.testing.assert_allclose(slow.mean, 4 * 0.001 / 0.01, rtol=1e-4)  # the mean is divided by 0.01 at least
 
 
-def test_small_spreads_are_not_scaled_up():
-    assert float(new_return_normaliser().update(jnp.full((2, 2), 3.0), 0.9).spread) == pytest.approx(0.1)
+def test_small_standard_deviations_are_not_scaled_up():
+    assert float(new_return_normaliser().update(jnp.full((2, 2), 3.0), 0.9).std) == pytest.approx(0.1)

@@ -11,7 +11,7 @@ from jax import random
 from jaxtyping import Array, Bool, Float32, Int32
 
 from drawn_weights import drawn
-from itc.envs.rollout import Play, rollout
+from itc.envs.rollout import RolloutState, rollout
 from itc.policies.lstm import LSTMActorCritic, LSTMPolicyConfig, LSTMState
 from itc.policies.token_player import FramePolicy, TokenPolicy
 
@@ -126,7 +126,7 @@ def test_learning_sees_what_playing_saw(network):
     policy, tokens = TokenPolicy(network, CODEBOOK, resets=False), TOKENS[:5]
     start = LSTMState(*(half[:5] for half in STATE))
     after, seen = eqx.filter_jit(rollout)(
-        Turning(), Play((jnp.int32(0), tokens), tokens, NOT_FIRST[:5], start), policy, random.key(4), 6
+        Turning(), RolloutState((jnp.int32(0), tokens), tokens, NOT_FIRST[:5], start), policy, random.key(4), 6
     )
     frames = jnp.concatenate([seen.frames, seen.final_frame[:, None]], axis=1)
     output = eqx.filter_jit(network.unroll)(start, CODEBOOK[frames], seen.actions)

@@ -12,10 +12,10 @@ from itc.envs.registry import make
 from itc.envs.rollout import RandomPolicy, begin, recorded_policy, rollout
 from itc.tokenizers import patches
 from itc.train.imagine import imagine
-from itc.train.patch_agent.learn_world_model import learn_world_model
+from itc.train.patch_agent.learn_world_model import world_model_update
 from itc.train.patch_agent.model_env import PatchWorld
+from itc.train.patch_agent.phases import draw_experience, parts_of
 from itc.train.patch_agent.state import new_state
-from itc.train.patch_agent.work import draw_experience, parts_of
 from itc.world_models.gpt import WorldModel, WorldModelConfig
 
 NUM_ENVS, STEPS = 4, 5
@@ -40,7 +40,7 @@ def make_world(env, real):
     codebook = patches.update(patches.empty_codebook(config), real.frames.reshape(-1, *env.spec.frame_shape), config)
     model = WorldModel(random.key(2), env.spec.grid, env.spec.num_actions, SMALL)
     return lambda preset: PatchWorld(
-        model=model, codebook=codebook, spec=env.spec, decoder=itc.PRESETS[preset], bucket=64, context=1
+        model=model, codebook=codebook, spec=env.spec, decoder=itc.PRESETS[preset], bucket=64, initial_frames=1
     )
 
 
@@ -108,7 +108,7 @@ def test_codes_new_to_the_model_are_not_imagined(env):
     state = new_state(env, TINY, seed=0)
     for part in parts_of(env, TINY, 0):
         state, _ = part.do(state, state.key)
-    known = int(state.world_model.known_codes)
+    known = int(state.world_model.trained_codes)
     assert known == int(state.codebook.size) < 64
     experience = draw_experience(state.buffer, state.codebook, random.key(5), TINY)
     for bucket in (64, 256):
@@ -118,7 +118,7 @@ def test_codes_new_to_the_model_are_not_imagined(env):
         mass = jax.nn.softmax(logits.tokens)[..., known:].sum(axis=-1)
         assert float(mass.max()) < 1e-3
     # After an update, they are as likely as any other new code.
-    updated, _ = learn_world_model(state.world_model, experience, jnp.int32(known + 10), random.key(0), 64)
+    updated, _ = world_model_update(state.world_model, experience, jnp.int32(known + 10), random.key(0), 64)
     bias = np.asarray(updated.model.token_head.outer.bias)
     assert (bias[known : known + 10] > -1).all()
     assert (bias[known + 10 : 64] < -19).all()

@@ -15,8 +15,8 @@ from itc.envs.whole_episodes import play_episodes
 from itc.envs.wrappers import Game, Turn, VectorEnv
 from itc.policies.conv_gru import SamplingPolicy
 from itc.presets import find
+from itc.train.patch_agent.phases import parts_of
 from itc.train.patch_agent.state import new_state
-from itc.train.patch_agent.work import parts_of
 from itc.types import EnvSpec
 
 QUICK = find("minatar/breakout/quick").config

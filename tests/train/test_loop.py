@@ -8,18 +8,18 @@ import pytest
 from tiny import TINY, train_in
 
 from itc.envs.registry import make
-from itc.train import collect, loop
+from itc.train import checkpoint, collect, loop
 from itc.train.agent import parts_of_updates
-from itc.train.patch_agent import work
+from itc.train.patch_agent import phases
 from itc.train.run_folder import RunError, RunFolder
 from itc.train.state import digest
 
 COMPILED = (
     collect._compiled,
-    work._learn_from_play,
-    work._grown,
-    work.updated_world_model,
-    work.improved_in_imagination,
+    phases._learn_from_play,
+    phases._grown,
+    phases.world_model_updates,
+    phases.imagination_updates,
 )
 
 
@@ -75,8 +75,8 @@ def test_every_phase_does_something(straight, env):
 def test_a_line_has_the_return_of_its_own_iteration(straight):
     """The window of 50,000 interactions is longer than the run, so its ring still holds every iteration."""
     folder, state = straight
-    ended = [int(number) for number in state.tally.recent_episodes[:4]]
-    sums = [float(number) for number in state.tally.recent_returns[:4]]
+    ended = [int(number) for number in state.episode_stats.recent_episodes[:4]]
+    sums = [float(number) for number in state.episode_stats.recent_returns[:4]]
     assert any(ended)
     for at, line in enumerate(RunFolder(folder).read_metrics()):
         assert line.get("return") == (sums[at] / ended[at] if ended[at] else None)
@@ -91,10 +91,12 @@ def test_a_nan_stops_the_run_and_the_error_says_where(env, tmp_path, straight):
     state, _ = loop.begin_or_resume(run, env, TINY, 0)
     broken = eqx.tree_at(lambda s: s.world_model.model.token_embedding, state, replace_fn=lambda w: w * jnp.nan)
     with pytest.raises(
-        loop.NotANumber, match=r"of phase 'world model' became nan in iteration 1, part 3; the state is"
+        loop.NonFiniteMetric,
+        match=r"of phase 'world model' became nan in iteration 1, part 3; the state .*/000000-0003$",
     ):
         loop.train(run, env, TINY, broken, {}, [])
-    assert list((tmp_path / "run" / "not-a-number").iterdir())
+    saved = checkpoint.restore(tmp_path / "run" / "non-finite", state).state
+    assert (int(saved.iteration), int(saved.part)) == (0, 3)  # as its name says
 
 
 def test_another_config_is_refused_by_name(env, tmp_path):
@@ -111,5 +113,4 @@ def test_another_config_is_refused_by_name(env, tmp_path):
 def test_updates_are_split_into_equal_calls():
     for updates, per_part in ((300, 25), (26, 13), (7, 7), (53, 1)):
         parts = parts_of_updates("phase", lambda updates, state, key: (updates, {}), updates, at_most=25)
-        assert [part.updates for part in parts] == [per_part] * (updates // per_part)
-        assert parts[0].do(None, None) == (per_part, {})
+        assert [part.do(None, None) for part in parts] == [(per_part, {})] * (updates // per_part)

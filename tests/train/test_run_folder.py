@@ -49,7 +49,7 @@ def changed_config(**changes):
     ({"agent": "__import__('os')"}, "agent must be one of patches, vqvae"),
     ({"config": []}, "the settings must be an object"),
     ({"config": changed_config(colour=1)}, "there is no setting colour"),
-    ({"config": changed_config(collect={"lanes": 48})}, "there is no setting collect.lanes; it is called num_envs now"),
+    ({"config": changed_config(collect={"lanes": 48})}, "no setting collect.lanes; it is called collect.num_envs now"),
     ({"config": changed_config(decoder="magic")}, "unknown decoder 'magic'"),
     ({"config": changed_config(decoder=3)}, "decoder must be text, got 3"),
     ({"config": changed_config(interactions=float("nan"))}, "interactions must be a whole number, got nan"),

@@ -19,7 +19,7 @@ from itc.train import loop
 from itc.train.run_folder import RunError, RunFolder
 from itc.train.runs import Run
 from itc.train.state import digest
-from itc.train.vq_agent import episodes, work
+from itc.train.vq_agent import episodes, phases
 from itc.train.vq_agent.config import (
     LEAST_PIECE,
     CollectConfig,
@@ -79,12 +79,12 @@ def test_an_epoch_without_play_has_no_return_of_its_own(straight, env, tmp_path)
     """Not even that of an older epoch whose slot in the ring it would have."""
     state, longer = straight[1], VQ_TINY.with_iterations(5)
     at = 4 % longer.recent_iterations
-    tally = state.tally._replace(
-        recent_episodes=state.tally.recent_episodes.at[at].set(1),
-        recent_returns=state.tally.recent_returns.at[at].set(7.0),
+    episode_stats = state.episode_stats._replace(
+        recent_episodes=state.episode_stats.recent_episodes.at[at].set(1),
+        recent_returns=state.episode_stats.recent_returns.at[at].set(7.0),
     )
     run = RunFolder(tmp_path)
-    loop.train(run, env, longer, jax.tree.map(jnp.copy, state._replace(tally=tally)), {}, [])
+    loop.train(run, env, longer, jax.tree.map(jnp.copy, state._replace(episode_stats=episode_stats)), {}, [])
     (line,) = run.read_metrics()
     assert line["interactions"] == 72
     assert "return" not in line
@@ -106,24 +106,29 @@ def test_evaluation_follows_the_rules_of_the_benchmark(env, straight, monkeypatc
         calls.append((env, player.policy.temperature, player.policy.epsilon, count))
         return Episodes(np.array([3.0, 5.0], np.float32), np.array([5.0, 5.0], np.float32), np.zeros((2, 0), bool))
 
-    monkeypatch.setattr(work, "play_episodes", play_episodes)
+    monkeypatch.setattr(phases, "play_episodes", play_episodes)
     config = dataclasses.replace(VQ_TINY, evaluate=dataclasses.replace(VQ_TINY.evaluate, every=20, episodes=16))
-    assert work.parts_of(env, config, 18)[-1].phase != "evaluation"
-    rounds = [part for part in work.parts_of(env, config, 19) if part.phase == "evaluation"]
+    assert phases.parts_of(env, config, 18)[-1].phase != "evaluation"
+    rounds = [part for part in phases.parts_of(env, config, 19) if part.phase == "evaluation"]
     assert len(rounds) == 2
     for part in rounds:
         state, metrics = part.do(straight[1], random.key(0))
         assert state is straight[1]
         assert float(metrics["return"]) == 4.0
-    assert calls == [(env.testing, 0.5, 0.0, 8)] * 2
+    assert calls == [(env.for_evaluation, 0.5, 0.0, 8)] * 2
+
+
+def updates_of(part):
+    """Of the tokenizer's parts, those that encode the replay buffer make none."""
+    return 0 if part.do.func is phases._encode_replay else part.do.args[-1]
 
 
 def test_the_schedule_of_the_paper(env):
     config = VQConfig()
     counts = {"tokenizer": 0, "world model": 0, "imagination": 0, "play": 0, "evaluation": 0}
     for iteration in range(config.iterations):
-        for part in work.parts_of(env, config, iteration):
-            counts[part.phase] += 1 if part.phase in ("play", "evaluation") else part.updates
+        for part in phases.parts_of(env, config, iteration):
+            counts[part.phase] += 1 if part.phase in ("play", "evaluation") else updates_of(part)
     rounds = 2 * 30
     assert counts == {
         "tokenizer": 119_000,
@@ -141,7 +146,7 @@ def test_the_schedule_of_the_paper(env):
 def test_the_tokenizer_can_be_frozen_after_some_epochs(env):
     config = dataclasses.replace(VQ_TINY, tokenizer=dataclasses.replace(VQ_TINY.tokenizer, until=2))
     learns = [
-        any(part.phase == "tokenizer" and part.updates for part in work.parts_of(env, config, iteration))
+        any(part.phase == "tokenizer" and updates_of(part) for part in phases.parts_of(env, config, iteration))
         for iteration in range(4)
     ]
     assert learns == [True, True, False, False]
@@ -150,7 +155,7 @@ def test_the_tokenizer_can_be_frozen_after_some_epochs(env):
 def imagine(run, look_ahead):
     world, network = run.world("sample"), run.state.policy.network
     policy = TokenPolicy(network, world.tokenizer.codebook, resets=False)
-    return work.imagine_from_replay(
+    return phases.imagine_from_replay(
         world, policy, run.state.buffer, random.key(0), VQ_TINY.imagine, VQ_TINY.imagination_steps, look_ahead
     )
 
@@ -198,14 +203,14 @@ def test_priorities_are_updated_where_sequences_were_sampled(straight):
     state = straight[1]
     buffer = episodes.with_steps(state.buffer, priority=jnp.full(state.buffer.slots, episodes.NEW_PRIORITY))
     copies = jax.tree.map(jnp.copy, (state.world_model, buffer))
-    _, after, _ = work.updated_world_model(*copies, state.tokenizer.model.codebook, random.key(5), 1, VQ_TINY)
+    _, after, _ = phases.world_model_updates(*copies, state.tokenizer.model.codebook, random.key(5), 1, VQ_TINY)
     pick_key, dropout_key = random.split(random.split(random.key(5), 1)[0])
     learning = VQ_TINY.world_model_learning
     first = episodes.sample_by_priority(
         pick_key, episodes.beginnings(buffer, LEAST_PIECE), buffer.steps["priority"][0],
         learning.prioritised_sequences, learning.sequences - learning.prioritised_sequences,
     )  # fmt: skip
-    segments = work.segments_from(buffer, first, VQ_TINY.world_model.context_frames)
+    segments = phases.segments_from(buffer, first, VQ_TINY.world_model.context_frames)
     codebook = state.tokenizer.model.codebook
     _, (priority, _) = jax.jit(pop_loss, static_argnums=4)(
         state.world_model.model, codebook, segments, dropout_key, False
@@ -237,17 +242,20 @@ def test_imagined_rollouts_for_the_viewer_have_frames(run):
 def test_the_intrinsic_reward_ends_with_real_play(run, env):
     late = run.state._replace(iteration=jnp.int32(3))
     early = run.state._replace(iteration=jnp.int32(2))
-    assert [float(work.world_of(state, env, VQ_TINY, PRESETS["sample"]).curiosity) for state in (early, late)] == [1, 0]
+    assert [float(phases.world_of(state, env, VQ_TINY, PRESETS["sample"]).curiosity) for state in (early, late)] == [
+        1,
+        0,
+    ]
     released = dataclasses.replace(VQ_TINY, compat=Compat(curious_to_the_end=True))
-    assert float(work.world_of(late, env, released, PRESETS["sample"]).curiosity) == 1
+    assert float(phases.world_of(late, env, released, PRESETS["sample"]).curiosity) == 1
 
 
 def test_burn_in_uses_the_frames_of_the_current_episode_only(run):
     """The policy's recurrent state at the start of an epoch: from the current episode's frames, without actions."""
-    player = work.player_of(run.state, 1.0)
-    initial = work._burned_in(player, run.state.buffer, run.state.episode + 1, 4)
+    player = phases.player_of(run.state, 1.0)
+    initial = phases._burned_in(player, run.state.buffer, run.state.episode + 1, 4)
     assert not np.asarray(initial.hidden).any()
-    burned_in = work._burned_in(player, run.state.buffer, run.state.episode, 4)
+    burned_in = phases._burned_in(player, run.state.buffer, run.state.episode, 4)
     assert np.asarray(burned_in.hidden).any()
 
 
@@ -298,7 +306,7 @@ def test_a_run_of_another_agent_is_refused_by_name(tmp_path):
 
 
 def test_a_second_run_compiles_nothing(straight, env, tmp_path):
-    compiled = (work.updated_tokenizer, work.encode_replay, work.updated_world_model, work.improved_in_imagination)
+    compiled = (phases.tokenizer_updates, phases.encode_replay, phases.world_model_updates, phases.imagination_updates)
     before = [function._cache_size() for function in compiled]
     train_in(tmp_path / "run", env, VQ_TINY)
     assert [function._cache_size() for function in compiled] == before

@@ -44,7 +44,7 @@ def _option(name, value):
 
 
 class Watching:
-    """A watcher that does nothing; tests replace the methods they need."""
+    """A callback that does nothing; tests replace the methods they need."""
 
     on_part = on_iteration = on_save = on_saving = staticmethod(lambda *_: None)
 

@@ -30,7 +30,7 @@ from itc.envs.registry import make
 from itc.extras import require
 from itc.presets import find
 from itc.replay import add
-from itc.train.vq_agent import work
+from itc.train.vq_agent import phases
 from itc.train.vq_agent.config import VQConfig
 from itc.train.vq_agent.episodes import NEW_PRIORITY
 from itc.train.vq_agent.state import VQState, new_state, shape_of_state
@@ -146,8 +146,8 @@ def _updates(env: Environment, config: VQConfig, small: VQConfig, state: VQState
 
 def _tokenizer(config: VQConfig, small: VQConfig, state: VQState, whole: VQState) -> Slice:
     kept = [jax.tree.map(jnp.copy, state.tokenizer)]  # updates donate their state
-    compiled = work.updated_tokenizer.lower(kept[0], state.buffer, None, state.key, 1, small).compile()
-    of_whole = work.updated_tokenizer.lower(whole.tokenizer, whole.buffer, None, whole.key, 1, config).compile()
+    compiled = phases.tokenizer_updates.lower(kept[0], state.buffer, None, state.key, 1, small).compile()
+    of_whole = phases.tokenizer_updates.lower(whole.tokenizer, whole.buffer, None, whole.key, 1, config).compile()
 
     def run():
         kept[0], metrics = compiled(kept[0], state.buffer, None, state.key)
@@ -160,8 +160,10 @@ def _tokenizer(config: VQConfig, small: VQConfig, state: VQState, whole: VQState
 def _world_model(config: VQConfig, small: VQConfig, state: VQState, whole: VQState) -> Slice:
     codebook = state.tokenizer.model.codebook
     kept: list[Any] = [jax.tree.map(jnp.copy, (state.world_model, state.buffer))]
-    compiled = work.updated_world_model.lower(*kept[0], codebook, state.key, 1, small).compile()
-    of_whole = work.updated_world_model.lower(whole.world_model, whole.buffer, codebook, whole.key, 1, config).compile()
+    compiled = phases.world_model_updates.lower(*kept[0], codebook, state.key, 1, small).compile()
+    of_whole = phases.world_model_updates.lower(
+        whole.world_model, whole.buffer, codebook, whole.key, 1, config
+    ).compile()
 
     def run():
         *kept[0], metrics = compiled(*kept[0], codebook, state.key)
@@ -172,12 +174,10 @@ def _world_model(config: VQConfig, small: VQConfig, state: VQState, whole: VQSta
 
 
 def _actor_critic(env: Environment, config: VQConfig, small: VQConfig, state: VQState, whole: VQState) -> Slice:
-    world, whole_world = (work.world_of(some, env, config, config.decode_config) for some in (state, whole))
+    world, whole_world = (phases.world_of(some, env, config, config.decode_config) for some in (state, whole))
     kept = [jax.tree.map(jnp.copy, state.policy)]
-    compiled = work.improved_in_imagination.lower(kept[0], world, state.buffer, state.key, 1, small).compile()
-    of_whole = work.improved_in_imagination.lower(
-        whole.policy, whole_world, whole.buffer, whole.key, 1, config
-    ).compile()
+    compiled = phases.imagination_updates.lower(kept[0], world, state.buffer, state.key, 1, small).compile()
+    of_whole = phases.imagination_updates.lower(whole.policy, whole_world, whole.buffer, whole.key, 1, config).compile()
 
     def run():
         kept[0], metrics = compiled(kept[0], world, state.buffer, state.key)
@@ -197,7 +197,7 @@ def _decoders(env: Environment, config: VQConfig, state: VQState) -> Iterator[Re
     contestants: dict[str, Callable] = {
         name: partial(_decoding(env, PRESETS[name]), logits, previous, key) for name in ("sample", *DECODER_TARGETS)
     }
-    world = work.world_of(state, env, config, PRESETS["sample"])
+    world = phases.world_of(state, env, config, PRESETS["sample"])
     start = world.start_from_tokens(key, jnp.stack([previous, previous], axis=1), jnp.zeros((num_envs, 1), jnp.int32))
     step = jax.jit(lambda world, state, action: world.step(state, action))
     contestants["imagined step"] = partial(step, world, start, jnp.zeros(num_envs, jnp.int32))
@@ -226,7 +226,7 @@ def _decoding(env: Environment, config: DecodeConfig) -> Callable:
 def _frames(env: Environment, config: VQConfig, state: VQState):
     """Times playing and encoding frames, one or many at a time; returns the hours that both take in a full run."""
     frames, encode = jnp.asarray(state.buffer.steps["frame"][0]), jax.jit(lambda model, frames: model.encode(frames))
-    model, many = state.tokenizer.model, work.FRAMES_AT_ONCE
+    model, many = state.tokenizer.model, phases.FRAMES_AT_ONCE
     seconds = interleave(
         {
             "emulator": _playing(env),

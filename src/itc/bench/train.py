@@ -17,9 +17,9 @@ from itc.policies.conv_gru import SamplingPolicy
 from itc.presets import find
 from itc.replay import add
 from itc.train.collect import as_steps, collect
-from itc.train.patch_agent import work
+from itc.train.patch_agent import phases
 from itc.train.patch_agent.config import CollectConfig, PatchConfig
-from itc.train.patch_agent.learn_policy import Batch, PolicyState, batch_of, learn_policy
+from itc.train.patch_agent.learn_policy import Batch, PolicyState, make_batch, policy_update
 from itc.train.patch_agent.state import PatchState, new_state
 
 QUICK, PAPER = "minatar/breakout/quick", "craftax-classic/itc-paper"
@@ -43,14 +43,14 @@ def _quick() -> Iterator[Record]:
     first_with_imagination = next(iteration for iteration in range(100) if config.imagines_in(iteration))
     seconds: dict[str, list[float]] = {}
     for iteration in range(first_with_imagination + 1 + ITERATIONS):
-        phases: dict[str, float] = {}
-        for index, part in enumerate(work.parts_of(env, config, iteration)):
+        by_phase: dict[str, float] = {}
+        for index, part in enumerate(phases.parts_of(env, config, iteration)):
             started = time.perf_counter()
             key = random.fold_in(random.fold_in(state.key, iteration), index)
             state, _ = jax.block_until_ready(part.do(state, key))
-            phases[part.phase] = phases.get(part.phase, 0.0) + time.perf_counter() - started
+            by_phase[part.phase] = by_phase.get(part.phase, 0.0) + time.perf_counter() - started
         if iteration > first_with_imagination:
-            for phase, took in phases.items():
+            for phase, took in by_phase.items():
                 seconds.setdefault(phase, []).append(took)
     yield from _shares(QUICK, "one iteration", {phase: float(np.median(took)) for phase, took in seconds.items()})
 
@@ -71,10 +71,12 @@ def _paper() -> Iterator[Record]:
     small = replace(config, collect=CollectConfig(replay_frames=config.interactions_per_iteration))
     state = new_state(env, small, 0)
     player = SamplingPolicy(state.policy.network)
-    play, seen = collect(env, player, state.play, state.key, config.collect.steps)
-    collecting = _time(lambda: collect(env, player, state.play, state.key, config.collect.steps))
-    buffer = add(state.buffer, as_steps(seen))
-    batch = jax.jit(batch_of, static_argnums=(4, 5))(state.policy, state.play.policy, seen, play, config.ppo, False)
+    final, real = collect(env, player, state.rollout_state, state.key, config.collect.steps)
+    collecting = _time(lambda: collect(env, player, state.rollout_state, state.key, config.collect.steps))
+    buffer = add(state.buffer, as_steps(real))
+    batch = jax.jit(make_batch, static_argnums=(4, 5))(
+        state.policy, state.rollout_state.policy, real, final, config.ppo, False
+    )
     state = state._replace(buffer=buffer)
     growing = _time(lambda: _grow_once(env, small, state))
     state = _grow_once(env, small, state)
@@ -108,14 +110,14 @@ def _time(run: Callable[[], object]) -> float:
 
 def _grow_once(env: Environment, config: PatchConfig, state: PatchState) -> PatchState:
     once = replace(config, tokenizer=replace(config.tokenizer, updates=1))
-    return work.grow_codebook(env, once, state, random.key(0))[0]
+    return phases.tokenizer_part(env, once, state, random.key(0))[0]
 
 
 def _policy_update(policy: PolicyState, batch: Batch, config: PatchConfig) -> tuple[float, int]:
     """One minibatch of real play."""
     num_envs = config.collect.num_envs // config.ppo.minibatches
     some = jax.tree.map(lambda leaf: leaf[:num_envs], batch)
-    learn = jax.jit(learn_policy, static_argnums=(2, 3))
+    learn = jax.jit(policy_update, static_argnums=(2, 3))
     compiled = learn.lower(policy, some, config.ppo, config.ppo.entropy_coefficient).compile()
     return _time(lambda: compiled(policy, some)), bytes_needed(compiled)
 
@@ -124,7 +126,7 @@ def _world_model_update(state: PatchState, config: PatchConfig) -> tuple[float, 
     bucket = state.codebook.bucket
     kept = [jax.tree.map(jnp.copy, state.world_model)]
     arguments = (state.buffer, state.codebook, state.key)
-    compiled = work.updated_world_model.lower(kept[0], *arguments, 1, bucket, config).compile()
+    compiled = phases.world_model_updates.lower(kept[0], *arguments, 1, bucket, config).compile()
 
     def update():
         kept[0], metrics = compiled(kept[0], *arguments)
@@ -135,9 +137,9 @@ def _world_model_update(state: PatchState, config: PatchConfig) -> tuple[float, 
 
 def _imagine(env: Environment, config: PatchConfig, state: PatchState) -> tuple[float, int]:
     """An imagined rollout and the policy update that follows it."""
-    world = work.world_of(state, env, config, config.decode_config)
+    world = phases.world_of(state, env, config, config.decode_config)
     kept = [jax.tree.map(jnp.copy, state.policy)]
-    compiled = work.improved_in_imagination.lower(kept[0], world, state.buffer, state.key, 1, config).compile()
+    compiled = phases.imagination_updates.lower(kept[0], world, state.buffer, state.key, 1, config).compile()
 
     def update():
         kept[0], metrics = compiled(kept[0], world, state.buffer, state.key)

@@ -24,8 +24,8 @@ from itc.train.patch_agent.learn_world_model import (
     Experience,
     WorldModelLearning,
     WorldModelState,
-    learn_world_model,
     new_world_model_state,
+    world_model_update,
 )
 from itc.world_models.attention import split_heads
 from itc.world_models.gpt import WorldModel
@@ -107,7 +107,7 @@ def _experience(size: Size, sequences: int) -> Experience:
 
 def _compiled_update(state: WorldModelState, size: Size):
     experience = _experience(size, SEQUENCES)
-    return learn_world_model.lower(
+    return world_model_update.lower(
         state, experience, jnp.int32(size.codes_in_use), random.key(0), size.bucket
     ).compile()
 

@@ -15,11 +15,11 @@ MOMENT = 3.0  # seconds: a program that is in the cache of compiled programs is 
 PROGRAMS = {  # compiled functions of the agents, in words
     "rollout": "play in the environments",
     "_learn_from_play": "the policy update",
-    "learn_tokenizer": "the tokenizer update",
-    "updated_tokenizer": "the tokenizer update",
+    "grow_codebook": "the tokenizer update",
+    "tokenizer_updates": "the tokenizer update",
     "encode_replay": "the encoding of the replay buffer",
-    "updated_world_model": "the world model update",
-    "improved_in_imagination": "the policy update in imagination",
+    "world_model_updates": "the world model update",
+    "imagination_updates": "the policy update in imagination",
 }
 
 

@@ -91,10 +91,10 @@ def measure(run, episodes: int, seed: int, work: "Work") -> dict[str, Any]:
     from itc.train.collect import score
 
     spec = run.env.spec
-    env = run.env.testing
+    env = run.env.for_evaluation
     many = f"{episodes:,} {'episodes' if episodes > 1 else 'episode'}"
     work.step(f"playing {many} of {spec.name}", episodes)
-    with run.config.precisely():
+    with run.config.matmul_precision():
         played = play_episodes(env, run.policy, random.key(seed), episodes, work.advance)
     work.step(f"playing {many} at random", episodes)
     at_random = play_episodes(env, None, random.key(seed), episodes, work.advance)
@@ -129,10 +129,10 @@ def _film(run, seed: int) -> Path:
     from itc.train.collect import collect, ends_of
     from itc.viewer.filmstrip import write_animation
 
-    env, policy = run.env.testing, run.policy
+    env, policy = run.env.for_evaluation, run.policy
     world, frame = env.reset(random.key(seed), 1)
     start = begin(world, frame, policy.initial_state(1))
-    with run.config.precisely():
+    with run.config.matmul_precision():
         _, seen = collect(env, policy, start, random.key(seed + 1), VIDEO_STEPS)
     ends = np.flatnonzero(np.asarray(jax.device_get(ends_of(seen)))[0])
     last = int(ends[0]) + 1 if len(ends) else VIDEO_STEPS

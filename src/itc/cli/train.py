@@ -47,11 +47,11 @@ class TrainArguments(Settings, Generic[AnyConfig]):
         ""  # name of a preset; `itc presets` lists them
     )
     run: RunOption = None  # folder of the run (runs/PRESET-SEED if not given)
-    resume: RunOption = None  # resume the run in this folder with its saved settings
+    resume: RunOption = None  # without a preset: resume the run in this folder with its saved settings
     from_scratch: bool = False  # start over; the folder's present content moves to a subfolder
     seed: CountOrZero = 0  # random seed
-    iterations: Count | None = None  # total number of iterations; replaces --interactions
-    minutes: Positive | None = None  # stop and save after this many minutes
+    iterations: Count | None = None  # total number of iterations; None: the preset's
+    minutes: Positive | None = None  # stop and save after this many minutes; None: no limit
     save_every: Count = 10  # iterations between checkpoints; also saved every ten minutes
     log: tuple[Literal["wandb", "trackio"], ...] = ()  # services to log to, next to metrics.jsonl and TensorBoard
     config: Annotated[AnyConfig, tyro.conf.arg(name="")] = field(default_factory=cast(Any, PatchConfig))
@@ -99,10 +99,17 @@ def read_arguments(words: list[str]) -> TrainArguments:
 
 
 def _refuse_old_names(words: list[str]) -> None:
+    old = {_option(name, no): _option(now, no) for name, now in RENAMED.items() for no in ("", "no-")}
     for word in words:
-        room, dot, name = word.partition("=")[0].rpartition(".")
-        if word.startswith("--") and dot and name in RENAMED:
-            raise ValueError(f"{room}.{name} is called {room}.{RENAMED[name].replace('_', '-')} now")
+        given = word.partition("=")[0].replace("_", "-")
+        if given in old:
+            raise ValueError(f"{given} is called {old[given]} now")
+
+
+def _option(setting: str, no: str) -> str:
+    """The option of a setting; with `no`, the one that switches it off, such as --ppo.no-setting."""
+    group, dot, name = setting.replace("_", "-").rpartition(".")
+    return f"--{group}{dot}{no}{name}"
 
 
 def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
@@ -164,7 +171,7 @@ def _train(asked: Asked, env: Environment, arguments: TrainArguments, state: Any
     begun = int(state.iteration)
     deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
     with screen(config, run, begun, deadline) as view, view.speaking(), _stop_signals() as stop:
-        watchers = [view, stop, *loggers(run, begun, arguments.log)]
+        callbacks = [view, stop, *loggers(run, begun, arguments.log)]
 
         def should_stop() -> bool:
             return stop.asked or (deadline is not None and time.monotonic() > deadline)
@@ -172,16 +179,16 @@ def _train(asked: Asked, env: Environment, arguments: TrainArguments, state: Any
         # In its own thread: Python handles signals only while the main thread is not inside compiled code.
         with ThreadPoolExecutor(1) as worker:
             training = worker.submit(
-                loop.train, run, env, config, state, notes, watchers, loop.SaveEvery(arguments.save_every), should_stop
+                loop.train, run, env, config, state, notes, callbacks, loop.SaveEvery(arguments.save_every), should_stop
             )
             _wait(training, stop, view)
             state = training.result()
-        for watcher in watchers:
-            watcher.close()
+        for callback in callbacks:
+            callback.close()
     if stop.asked:
         view.goodbye(saved=True)
         sys.exit(128 + stop.signal)
-    curve = draw_curve(run, preset, config.imagination_after) if config.learn_policy else None
+    curve = draw_curve(run, preset, config.imagination_after) if config.train_policy else None
     trained, imagination = Run(run.path, preset, seed, config, env, state), None
     if trained.codes:
         with Voice(PlainConsole(), "drawing imagined rollouts").speaking():

@@ -139,7 +139,7 @@ def _return_of(line: dict[str, Any]) -> str:
 
 
 class Quiet:
-    """Ignores all events; watchers override those they need."""
+    """Ignores all events; callbacks override those they need."""
 
     def on_part(self, phase: str, done: int, of: int, metrics: dict[str, float]) -> None:
         pass

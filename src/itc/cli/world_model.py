@@ -75,8 +75,8 @@ def _config(env: str, preset: str, policy: Path | None) -> "TrainConfig":
             raise ValueError(f"a policy on {env} depends on its own tokenizer and cannot play for another run")
         config = PRESETS[f"{env}/quick"].config if preset == "quick" else at_paper_size
         never = dataclasses.replace(config.evaluate, every=0)
-        return dataclasses.replace(config, learn_policy=False, epochs=10**6, evaluate=never)
-    config = dataclasses.replace(QUICK if preset == "quick" else at_paper_size, env=env, learn_policy=False)
+        return dataclasses.replace(config, train_policy=False, epochs=10**6, evaluate=never)
+    config = dataclasses.replace(QUICK if preset == "quick" else at_paper_size, env=env, train_policy=False)
     return dataclasses.replace(config, policy=_player(env, policy), interactions=10**9)
 
 
@@ -123,7 +123,7 @@ def _measure_foresight(run: "Run") -> None:
     from itc.train.files import write_json
     from itc.viewer.imagination import HELD_OUT
 
-    with working() as work, run.config.precisely():
+    with working() as work, run.config.matmul_precision():
         work.step("measuring errors and losses on held-out seeds")
         found = foresight(run, random.key(run.seed + HELD_OUT))
     write_json(run.path / "foresight.json", found)

@@ -111,7 +111,7 @@ class Atari(Environment):
         return AtariState(console, number, number, number, seed, number), frame
 
     @cached_property
-    def testing(self) -> "Atari":
+    def for_evaluation(self) -> "Atari":
         return self if self.rules == TESTING else Atari(self._title, TESTING)
 
     def _first_game(self, seed: UInt32[np.ndarray, "2"]) -> tuple[AtariState, UInt8[np.ndarray, "H W c"]]:

@@ -63,7 +63,7 @@ class Environment(ABC):
         return jax.eval_shape(lambda key: self.reset(key, num_envs), random.key(0))
 
     @property
-    def testing(self) -> "Environment":
+    def for_evaluation(self) -> "Environment":
         """The same game under the rules it is evaluated by; itself where there are no others."""
         return self
 

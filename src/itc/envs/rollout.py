@@ -23,7 +23,7 @@ class Player(Protocol):
 
     def initial_state(self, b: int) -> Any: ...
 
-    def __call__(self, state: Any, seen: Any, first: Any, key: Array, /) -> tuple[Any, Any, Any]: ...
+    def __call__(self, state: Any, observation: Any, first: Any, key: Array, /) -> tuple[Any, Any, Any]: ...
 
 
 @runtime_checkable
@@ -33,7 +33,7 @@ class World(Protocol):
     def step(self, state: Any, action: Int[Array, " b"]) -> tuple[Any, Any]: ...
 
 
-class Play(NamedTuple):
+class RolloutState(NamedTuple):
     """A rollout under way: everything needed to continue it."""
 
     world: Any  # the world's state
@@ -42,13 +42,13 @@ class Play(NamedTuple):
     policy: Any  # the policy's state
 
 
-def begin(world_state: Any, frame: Any, policy_state: Any = ()) -> Play:
-    return Play(world_state, frame, jnp.ones(len(frame), bool), policy_state)
+def begin(world_state: Any, frame: Any, policy_state: Any = ()) -> RolloutState:
+    return RolloutState(world_state, frame, jnp.ones(len(frame), bool), policy_state)
 
 
 def rollout(
-    world: World, play: Play, policy: Policy, key: Array, steps: int, pictures: tuple[str, ...] = ()
-) -> tuple[Play, Rollout]:
+    world: World, state: RolloutState, policy: Policy, key: Array, steps: int, pictures: tuple[str, ...] = ()
+) -> tuple[RolloutState, Rollout]:
     """Let the policy play for a number of steps; returns where it stands afterwards, and the rollout.
 
     The pictures of a step's outcome are dropped unless they are named. Worlds that are not pure, such as an emulator,
@@ -56,35 +56,41 @@ def rollout(
     """
     keys = random.split(key, steps)
     play_all = _scan if getattr(world, "pure", True) else _step_by_step
-    play, (frames, actions, outcome, record) = play_all(world, policy, play, keys, pictures)
-    return play, Rollout(frames, actions, outcome, record, play.frame)
+    state, (frames, actions, outcome, record) = play_all(world, policy, state, keys, pictures)
+    return state, Rollout(frames, actions, outcome, record, state.frame)
 
 
-def _scan(world: World, policy: Policy, play: Play, keys: Array, pictures: tuple[str, ...]) -> tuple[Play, Any]:
-    def step(play: Play, key: Array):
-        return _step(world, play, policy(play.policy, play.frame, play.first, key), pictures)
+def _scan(
+    world: World, policy: Policy, state: RolloutState, keys: Array, pictures: tuple[str, ...]
+) -> tuple[RolloutState, Any]:
+    def step(state: RolloutState, key: Array):
+        return _step(world, state, policy(state.policy, state.frame, state.first, key), pictures)
 
-    play, seen = lax.scan(step, play, keys)
-    return play, jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), seen)
+    state, recorded = lax.scan(step, state, keys)
+    return state, jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), recorded)
 
 
-def _step_by_step(world: World, policy: Policy, play: Play, keys: Array, pictures: tuple[str, ...]) -> tuple[Play, Any]:
-    seen = []
+def _step_by_step(
+    world: World, policy: Policy, state: RolloutState, keys: Array, pictures: tuple[str, ...]
+) -> tuple[RolloutState, Any]:
+    recorded = []
     for key in keys:
-        play, now = _step(world, play, _call_policy(policy, play.policy, play.frame, play.first, key), pictures)
-        seen.append(now)
-    return play, jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves], axis=1), *seen)
+        state, now = _step(world, state, _call_policy(policy, state.policy, state.frame, state.first, key), pictures)
+        recorded.append(now)
+    return state, jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves], axis=1), *recorded)
 
 
 # Compiled once for each kind of policy, which is a pytree.
 _call_policy = eqx.filter_jit(lambda policy, *inputs: policy(*inputs))
 
 
-def _step(world: World, play: Play, acted: tuple[Any, Array, Any], pictures: tuple[str, ...]) -> tuple[Play, Any]:
+def _step(
+    world: World, state: RolloutState, acted: tuple[Any, Array, Any], pictures: tuple[str, ...]
+) -> tuple[RolloutState, Any]:
     policy_state, action, record = acted
-    world_state, outcome = world.step(play.world, action)
-    seen = (play.frame, action, without_pictures(outcome, pictures), record)
-    return Play(world_state, outcome.frame, outcome.terminated | outcome.truncated, policy_state), seen
+    world_state, outcome = world.step(state.world, action)
+    recorded = (state.frame, action, without_pictures(outcome, pictures), record)
+    return RolloutState(world_state, outcome.frame, outcome.terminated | outcome.truncated, policy_state), recorded
 
 
 def without_pictures(outcome: Any, but: tuple[str, ...] = ()) -> Any:

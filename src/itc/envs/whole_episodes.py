@@ -9,7 +9,7 @@ from jax import Array, random
 from jaxtyping import Bool, Float32
 
 from itc.envs.base import Environment
-from itc.envs.rollout import Play, Player, RandomPolicy, begin, rollout
+from itc.envs.rollout import Player, RandomPolicy, RolloutState, begin, rollout
 from itc.types import AnyArray
 
 AT_ONCE = 256  # episodes played in parallel
@@ -50,13 +50,13 @@ def _play_round(env: Environment, player: Player, key: Array, num_envs: int) -> 
     """An environment that has finished its episode plays on until all have; those steps do not count."""
     reset_key, play_key = random.split(key)
     world, frame = env.reset(reset_key, num_envs)
-    play, turn = begin(world, frame, player.initial_state(num_envs)), 0
+    state, turn = begin(world, frame, player.initial_state(num_envs)), 0
     going = np.ones(num_envs, bool)
     total, length = np.zeros(num_envs, np.float32), np.zeros(num_envs, np.float32)
     achievements = np.zeros((num_envs, len(env.spec.achievements)), bool)
     play_on = _compiled if env.pure else _play_on
     while going.any():
-        play, outcome = play_on(env, player, play, random.fold_in(play_key, turn))
+        state, outcome = play_on(env, player, state, random.fold_in(play_key, turn))
         reward, terminated, truncated, unlocked = (np.asarray(part) for part in outcome)
         for step in range(STEPS_PER_CALL):
             total += going * reward[:, step]
@@ -67,10 +67,12 @@ def _play_round(env: Environment, player: Player, key: Array, num_envs: int) -> 
     return Episodes(total, length, achievements)
 
 
-def _play_on(env: Environment, player: Player, play: Play, key: Array) -> tuple[Play, tuple[AnyArray, ...]]:
-    play, seen = rollout(env, play, player, key, STEPS_PER_CALL)
-    outcome = seen.outcome
-    return play, (outcome.reward, outcome.terminated, outcome.truncated, outcome.achievements)
+def _play_on(
+    env: Environment, player: Player, state: RolloutState, key: Array
+) -> tuple[RolloutState, tuple[AnyArray, ...]]:
+    state, played = rollout(env, state, player, key, STEPS_PER_CALL)
+    outcome = played.outcome
+    return state, (outcome.reward, outcome.terminated, outcome.truncated, outcome.achievements)
 
 
 _compiled = jax.jit(_play_on, static_argnums=0)

@@ -38,7 +38,7 @@ class Windows(NamedTuple):
 def foresight(run: Run, key: Array) -> dict[str, float]:
     """Errors of the tokenizer and losses of the world model, what they must beat, and what imagined rollouts keep."""
     world = run.world()
-    context = world.context
+    context = world.initial_frames
     windows = cut(held_out_play(run, key, NUM_ENVS, LEAD_IN, STEPS), run.config.context_frames)
     tokens = np.stack([np.asarray(encode(world, frames)) for frames in windows.frames])
     losses, hits = zip(*(_predict(world, *batch) for batch in _batches(tokens, windows.actions)), strict=True)
@@ -115,7 +115,7 @@ def _kept(run: Run, windows: Windows, drawn: UInt8[np.ndarray, "b t H W c"], key
     things = THINGS.get(run.env.spec.name)
     if things is None:
         return {}
-    context = run.world().context
+    context = run.world().initial_frames
     seen = {"real": windows.frames[:, context:], "in tokens": drawn[:, context:]}
     for decoder in DECODERS:
         imagined = _imagined(run.world(decoder), windows, key)
@@ -152,6 +152,6 @@ def _predict(
     world: VQWorld, tokens: Int32[Array, "b t n"], actions: Int32[Array, "b t"]
 ) -> tuple[Float32[Array, "b predicted n"], Float32[Array, "b predicted n"]]:
     """Of each token, its loss and whether it was the likeliest, from the frames and actions before it."""
-    logits = world.model(world.tokenizer.embedding(tokens), actions).tokens[:, world.context :]
-    following = tokens[:, world.context :]
+    logits = world.model(world.tokenizer.embedding(tokens), actions).tokens[:, world.initial_frames :]
+    following = tokens[:, world.initial_frames :]
     return cross_entropies(logits, following), most_probable(logits, following)

@@ -47,7 +47,7 @@ def continue_from(
 ) -> tuple[Int32[Array, "b imagined n"], Int32[Array, "b imagined n"]]:
     """Tokens imagined after as many real frames as the model needs as context, under the actions of all but the last
     frame, and where each token came from."""
-    past = world.context - 1
+    past = world.initial_frames - 1
     policy = recorded_policy(actions[:, past:])
     steps = actions.shape[1] - past
     _, rollout = imagine(world, key, frames[:, : past + 1], actions[:, :past], policy, jnp.int32(0), steps)

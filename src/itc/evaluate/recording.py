@@ -10,7 +10,7 @@ from jax import Array, lax, random
 from jaxtyping import Bool, Int16, Int32, Int64
 
 from itc.envs.base import Environment
-from itc.envs.rollout import Play, Player, begin
+from itc.envs.rollout import Player, RolloutState, begin
 from itc.tokenizers import patches
 
 STEPS_PER_CALL = 20
@@ -85,13 +85,13 @@ def record(
     """Let a policy play from the start of new episodes, for a multiple of 20 steps, at least that many."""
     reset_key, play_key = random.split(key)
     world, frame = env.reset(reset_key, num_envs)
-    play = begin(world, frame, policy.initial_state(num_envs))
+    state = begin(world, frame, policy.initial_state(num_envs))
     pieces = []
     for turn in range(-(-steps // STEPS_PER_CALL)):
-        play, seen = _play(env, policy, codebook, play, random.fold_in(play_key, turn))
+        state, seen = _play(env, policy, codebook, state, random.fold_in(play_key, turn))
         pieces.append(jax.device_get(seen))
     actions, ended, *per_frame = (np.concatenate(parts, axis=1) for parts in zip(*pieces, strict=True))
-    last = jax.device_get(_observe(env, codebook, play))
+    last = jax.device_get(_observe(env, codebook, state))
     tokens, tiles, creatures = (
         np.concatenate([before, after[:, None]], axis=1) for before, after in zip(per_frame, last, strict=True)
     )
@@ -99,21 +99,21 @@ def record(
 
 
 @partial(jax.jit, static_argnums=0)
-def _observe(env: Environment, codebook: patches.Codebook, play: Play):
-    entities = env.entities(play.world)
+def _observe(env: Environment, codebook: patches.Codebook, state: RolloutState):
+    entities = env.entities(state.world)
     creatures = jnp.array([env.spec.entities.index(name) for name in env.spec.creatures], jnp.int8)
     in_view = (entities[..., None] == creatures[None, None, None]).any(axis=(1, 2, 3))
-    return patches.encode(codebook, play.frame), env.tiles(play.world), in_view
+    return patches.encode(codebook, state.frame), env.tiles(state.world), in_view
 
 
 @partial(jax.jit, static_argnums=0)
-def _play(env: Environment, policy: Player, codebook: patches.Codebook, play: Play, key: Array):
-    def step(play: Play, key: Array):
-        seen = _observe(env, codebook, play)
-        policy_state, action, _ = policy(play.policy, play.frame, play.first, key)
-        world, outcome = env.step(play.world, action)
+def _play(env: Environment, policy: Player, codebook: patches.Codebook, state: RolloutState, key: Array):
+    def step(state: RolloutState, key: Array):
+        seen = _observe(env, codebook, state)
+        policy_state, action, _ = policy(state.policy, state.frame, state.first, key)
+        world, outcome = env.step(state.world, action)
         ended = outcome.terminated | outcome.truncated
-        return Play(world, outcome.frame, ended, policy_state), (action.astype(jnp.int32), ended, *seen)
+        return RolloutState(world, outcome.frame, ended, policy_state), (action.astype(jnp.int32), ended, *seen)
 
-    play, seen = lax.scan(step, play, random.split(key, STEPS_PER_CALL))
-    return play, jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), seen)
+    state, seen = lax.scan(step, state, random.split(key, STEPS_PER_CALL))
+    return state, jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), seen)

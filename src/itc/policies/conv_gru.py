@@ -19,15 +19,16 @@ ROOT_TWO = 2**0.5  # the gain of a layer in front of a ReLU
 SMALL = 0.01  # of residual steps and of the actor's output: at first every action is about equally likely
 
 
+# The defaults are the paper's, for Craftax.
 @dataclass(frozen=True)
 class PolicyConfig(Settings):
-    """The paper's sizes, for Craftax."""
+    """Actor-critic network."""
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
-    recurrent_size: Count = 256  # numbers in the recurrent state
-    hidden: Count = 2048  # width of the heads
-    shared_trunk: bool = False  # actor and critic share everything but their last layer, as on MinAtar
-    initial_weights: Literal["published", "unit-gain"] = "published"  # of convolutions and the recurrent network
+    recurrent_size: Count = 256  # GRU hidden size
+    hidden: Count = 2048  # width of the layers of the actor and critic heads
+    shared_trunk: bool = False  # actor and critic share all layers but the last
+    initial_weights: Literal["published", "unit-gain"] = "published"  # initialisation of the convolutions and the GRU
 
 
 class PolicyOutput(NamedTuple):

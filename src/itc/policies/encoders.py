@@ -13,16 +13,19 @@ from itc.policies.layers import ACTIVATIONS, InitialWeights, max_pool, normalise
 from itc.settings import Count, CountOrZero, Settings
 
 
+# The defaults are the paper's, for Craftax. Its encoder for MinAtar normalises over the whole picture and uses swish.
 @dataclass(frozen=True)
 class EncoderConfig(Settings):
-    """The paper's encoder for Craftax; MinAtar's normalises over the whole picture and uses swish."""
+    """Encoder: convolutions in the style of IMPALA's."""
 
-    channels: tuple[Count, ...] = (64, 64, 128)  # of each block
-    halve: bool = True  # each block halves height and width; off for frames so small that every pixel matters
-    residuals: CountOrZero = 2  # residual steps of each block
-    normalise: Literal["instance", "picture"] = "instance"  # each channel on its own, or all of them together
-    activation: Literal["relu", "swish"] = "relu"  # after each normalisation
-    resize: tuple[Count, Count] | None = None  # larger frames are shrunk to this, taking the nearest pixel
+    channels: tuple[Count, ...] = (64, 64, 128)  # output channels of each block
+    halve: bool = True  # max-pool with stride 2 in each block; off: keep the resolution, for small frames
+    residuals: CountOrZero = 2  # residual convolutions per block
+    # Normalisation over height and width, of each channel (instance normalisation) or of all channels together (layer
+    # normalisation).
+    normalise: Literal["instance", "picture"] = "instance"
+    activation: Literal["relu", "swish"] = "relu"  # activation before each residual convolution, and of the output
+    resize: tuple[Count, Count] | None = None  # height and width to shrink frames to (nearest pixel); None: as they are
 
     def __post_init__(self) -> None:
         super().__post_init__()

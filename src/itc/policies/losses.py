@@ -11,22 +11,23 @@ from itc.policies.conv_gru import PolicyOutput, log_probability
 from itc.settings import Count, Fraction, NotNegative, Positive, Settings
 
 
+# The defaults are the paper's, for Craftax-classic.
 @dataclass(frozen=True)
 class PPOConfig(Settings):
-    """The paper's settings, for Craftax-classic."""
+    """PPO."""
 
-    discount: Fraction = 0.925  # of future rewards, per step
-    gae_lambda: Fraction = 0.625  # of generalised advantage estimation
-    clip: Positive = 0.2  # how far the probability ratio may move from 1
-    value_coefficient: NotNegative = 2.0  # of the value loss
-    entropy_coefficient: NotNegative = 0.01  # of the entropy bonus, on real rollouts
-    imagined_entropy_coefficient: NotNegative = 0.01  # the same, in imagination
-    target_decay: Fraction = 0.95  # of the moving averages of returns
-    learning_rate: Positive = 0.00045  # of Adam
-    max_gradient_norm: Positive = 0.5  # larger gradients are scaled down to it
-    adam_epsilon: Positive = 1e-5  # added to Adam's denominator
-    epochs: Count = 4  # on real rollouts; imagined ones are used once
-    minibatches: Count = 8  # of real rollouts, each of whole environments
+    discount: Fraction = 0.925  # discount factor γ
+    gae_lambda: Fraction = 0.625  # GAE λ
+    clip: Positive = 0.2  # clipping range ε of the probability ratio
+    value_coefficient: NotNegative = 2.0  # weight of the value loss
+    entropy_coefficient: NotNegative = 0.01  # weight of the entropy bonus, on real rollouts
+    imagined_entropy_coefficient: NotNegative = 0.01  # weight of the entropy bonus, on imagined rollouts
+    return_decay: Fraction = 0.95  # decay of the moving mean and standard deviation that normalise returns
+    learning_rate: Positive = 0.00045  # Adam learning rate
+    max_gradient_norm: Positive = 0.5  # norm to which gradients are clipped
+    adam_epsilon: Positive = 1e-5  # Adam ε
+    epochs: Count = 4  # epochs over a real rollout; an imagined one is used once
+    minibatches: Count = 8  # minibatches per epoch over a real rollout, each of whole environments
     accumulate: Count = 1  # gradient accumulation: groups that a minibatch is split into, to save device memory
 
 

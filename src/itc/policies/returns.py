@@ -6,10 +6,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float32, Int32
 
-SMALLEST_SPREAD = 0.1  # of returns: smaller ones are not scaled up
-# What the moving averages are divided by, at least, as in the published agent. At its decay of 0.95 only the spread's
-# binds, in the first two updates; at 0.99, in the first ten.
-SMALLEST_WEIGHT_OF_MEAN, SMALLEST_WEIGHT_OF_SPREAD = 0.01, 0.1
+SMALLEST_STD = 0.1  # of returns: smaller ones are not scaled up
+# What the moving averages are divided by, at least, as in the published agent. At its decay of 0.95 only that of the
+# standard deviation binds, in the first two updates; at 0.99, in the first ten.
+SMALLEST_WEIGHT_OF_MEAN, SMALLEST_WEIGHT_OF_STD = 0.01, 0.1
 SMALLEST_SCALE = 1.0  # the same for `ReturnScale`
 
 
@@ -39,7 +39,7 @@ def advantages(
     return jnp.where(ends, error, estimates.T) if leaky else estimates.T
 
 
-def mean_and_spread(
+def mean_and_std(
     x: Float32[Array, "..."], weight: Float32[Array, "..."] | float = 1.0
 ) -> tuple[Float32[Array, ""], Float32[Array, ""]]:
     """Mean and standard deviation; the weights have mean 1."""
@@ -51,7 +51,7 @@ class ReturnNormaliser(NamedTuple):
     """Moving averages of the mean and the standard deviation of returns, and the weight they rest on."""
 
     mean_sum: Float32[Array, ""]
-    spread_sum: Float32[Array, ""]
+    std_sum: Float32[Array, ""]
     weight: Float32[Array, ""]  # 0 at first, towards 1: dividing by it corrects for the start from zero
 
     @property
@@ -59,21 +59,21 @@ class ReturnNormaliser(NamedTuple):
         return self.mean_sum / jnp.maximum(self.weight, SMALLEST_WEIGHT_OF_MEAN)
 
     @property
-    def spread(self) -> Float32[Array, ""]:
-        return jnp.maximum(self.spread_sum / jnp.maximum(self.weight, SMALLEST_WEIGHT_OF_SPREAD), SMALLEST_SPREAD)
+    def std(self) -> Float32[Array, ""]:
+        return jnp.maximum(self.std_sum / jnp.maximum(self.weight, SMALLEST_WEIGHT_OF_STD), SMALLEST_STD)
 
     def update(
         self, returns: Float32[Array, "..."], decay: float, weight: Float32[Array, "..."] | float = 1.0
     ) -> "ReturnNormaliser":
         """Take in a batch of returns; the weights have mean 1."""
-        new = (*mean_and_spread(returns, weight), jnp.float32(1))
+        new = (*mean_and_std(returns, weight), jnp.float32(1))
         return ReturnNormaliser(*(decay * old + (1 - decay) * now for old, now in zip(self, new, strict=True)))
 
-    def standardise(self, returns: Float32[Array, "..."]) -> Float32[Array, "..."]:
-        return (returns - self.mean) / self.spread
+    def normalise(self, returns: Float32[Array, "..."]) -> Float32[Array, "..."]:
+        return (returns - self.mean) / self.std
 
-    def restore(self, values: Float32[Array, "..."]) -> Float32[Array, "..."]:
-        return values * self.spread + self.mean
+    def denormalise(self, values: Float32[Array, "..."]) -> Float32[Array, "..."]:
+        return values * self.std + self.mean
 
 
 def new_return_normaliser() -> ReturnNormaliser:

@@ -26,7 +26,7 @@ ITC_PAPER = PatchConfig(
     decoder="paper-minatar",
     world_model_learning=WorldModelLearning(updates=2000, reward_coefficient=10.0, done_coefficient=10.0),
     policy=PolicyConfig(EncoderConfig(normalise="picture", activation="swish"), shared_trunk=True),
-    ppo=PPOConfig(discount=0.95, gae_lambda=0.75, imagined_entropy_coefficient=0.05, target_decay=0.925),
+    ppo=PPOConfig(discount=0.95, gae_lambda=0.75, imagined_entropy_coefficient=0.05, return_decay=0.925),
     imagine=ImagineConfig(updates=2000, warm_up=200_000),
 )
 ROPE3D = replace(ITC_PAPER, decoder="sample")
@@ -54,7 +54,7 @@ QUICK = replace(
         shared_trunk=True,
         initial_weights="unit-gain",
     ),
-    ppo=replace(ITC_PAPER.ppo, target_decay=0.99),
+    ppo=replace(ITC_PAPER.ppo, return_decay=0.99),
     imagine=ImagineConfig(updates=80, steps=10, warm_up=9_300),
 )
 # No imagination: the policy learns from real play only, and a world model with the paper's context learns next to it.

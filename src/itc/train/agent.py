@@ -13,7 +13,7 @@ from itc.decoding.config import DecodeConfig
 from itc.envs.base import Environment
 from itc.envs.rollout import Player
 from itc.replay import Replay
-from itc.train.collect import Tally
+from itc.train.collect import EpisodeStats
 from itc.train.imagine import ModelEnv
 from itc.types import Rollout
 
@@ -26,7 +26,7 @@ class TrainState(Protocol):
 
     iteration: Int32[Array, ""]
     part: Int32[Array, ""]  # index of the iteration's next part
-    tally: Tally  # returns of the episodes played
+    episode_stats: EpisodeStats  # returns of the episodes played
     buffer: Replay  # the replay buffer
     key: Array  # never changes: each part derives its own key from it
 
@@ -34,11 +34,10 @@ class TrainState(Protocol):
 
 
 class Part(NamedTuple):
-    """A piece of an iteration's work. Training can stop before or after it, and resume there."""
+    """A piece of a phase, short enough to wait for. Training can stop before or after it, and resume there."""
 
     phase: str  # play, tokenizer, world model, imagination, …
     do: Callable[[Any, Array], tuple[Any, Metrics]]  # (state, key) → (state, metrics)
-    updates: int = 0  # gradient updates that it makes
 
 
 class CodePictures(NamedTuple):
@@ -96,4 +95,4 @@ def parts_of_updates(
     All parts make the same number of updates, so that `do` is compiled once; that number is its first argument.
     """
     per_part = max(size for size in range(1, at_most + 1) if updates % size == 0)
-    return [Part(phase, partial(do, per_part), per_part)] * (updates // per_part)
+    return [Part(phase, partial(do, per_part))] * (updates // per_part)

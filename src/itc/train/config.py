@@ -23,19 +23,19 @@ class TrainConfig(Settings, ABC):
     """The environment, the decoder, and the schedule of iterations. Each agent adds its own settings."""
 
     env: EnvName = "craftax-classic"  # environment: a name from `itc envs`, or module:function for one of your own
-    decoder: DecoderName = "paper"  # preset that turns predicted logits into the next frame's tokens (docs/decoders.md)
-    distance_cost: NotNegative | None = None  # cost c_d of a copy per squared cell distance; default: the decoder's
-    wildcard_cost: NotNegative | None = None  # cost c_w of generating a token, not copying; default: the decoder's
-    sinkhorn_epsilon: Positive | None = None  # entropic regularisation of Sinkhorn decoders; default: the decoder's
-    sinkhorn_iterations: Count | None = None  # iterations of Sinkhorn decoders, at most; default: the decoder's
-    learn_policy: bool = True  # off: the policy keeps its initial weights, and only tokenizer and world model learn
+    decoder: DecoderName = "paper"  # rule that picks the next frame's tokens from the logits (docs/decoders.md)
+    distance_cost: NotNegative | None = None  # cost c_d of a copy per squared cell distance; None: the decoder's value
+    wildcard_cost: NotNegative | None = None  # cost c_w of sampling a token, not copying; None: the decoder's value
+    sinkhorn_epsilon: Positive | None = None  # entropic regularisation of Sinkhorn decoders; None: the decoder's value
+    sinkhorn_iterations: Count | None = None  # maximum iterations of Sinkhorn decoders; None: the decoder's value
+    train_policy: bool = True  # train the policy; off: it keeps its initial weights, the rest is trained
 
     agent: ClassVar[str]  # its name in `AGENTS`
     extendable: ClassVar[str]  # the setting that may be larger when a run is resumed
     precision: ClassVar[str | None] = None  # of matrix products; None: JAX's default, which is lower on a GPU
     evaluation_episodes: ClassVar[int]  # played by `itc evaluate` unless another number is given
 
-    def precisely(self) -> AbstractContextManager:
+    def matmul_precision(self) -> AbstractContextManager:
         """A context in which matrix products have this agent's precision."""
         return nullcontext() if self.precision is None else jax.default_matmul_precision(self.precision)
 

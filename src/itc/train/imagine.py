@@ -1,4 +1,10 @@
-"""Imagination: rollouts in the world model, which has the interface of an environment."""
+"""Imagination: rollouts in the world model, which has the interface of an environment.
+
+The central idea is in `ModelEnv.decode`. The model predicts logits for every cell of the next frame. Sampled cell by
+cell, they duplicate things and lose them. Here each next token is either copied from a nearby cell of the previous
+frame, and each cell is copied at most once, or sampled from the logits; an optimal matching decides which
+(docs/decoders.md).
+"""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -11,7 +17,7 @@ from jaxtyping import Bool, Float32, Int, Int32, UInt8
 
 from itc.decoding.api import Decoded, decode
 from itc.decoding.config import DecodeConfig
-from itc.envs.rollout import Play, Policy, rollout
+from itc.envs.rollout import Policy, RolloutState, rollout
 from itc.types import AnyArray, EnvSpec, Rollout
 
 
@@ -31,8 +37,8 @@ class ModelEnv(eqx.Module):
 
     spec: eqx.AbstractVar[EnvSpec]
     decoder: eqx.AbstractVar[DecodeConfig]
-    context: eqx.AbstractVar[int]  # real frames that a rollout starts from
-    shows_tokens: eqx.AbstractClassVar[bool]  # the policy's input is tokens instead of frames
+    initial_frames: eqx.AbstractVar[int]  # real frames that a rollout starts from
+    policy_sees_tokens: eqx.AbstractClassVar[bool]  # the policy's input is tokens instead of frames
 
     @property
     @abstractmethod
@@ -66,14 +72,14 @@ class ModelEnv(eqx.Module):
         logits: Float32[Array, "b n k"],
         previous: Int32[Array, "b n"],
         key: Array,
-        fresh: Bool[Array, " b"] | None,
+        is_first: Bool[Array, " b"] | None,
         codes: Int32[Array, ""] | None = None,
     ) -> Decoded:
-        """The next frame's tokens. Where `fresh` is true, the frame begins an episode, and nothing is copied."""
+        """The next frame's tokens. Where `is_first` is true, the frame begins an episode, and nothing is copied."""
         copyable = self.spec.copyable_by(self.decoder.rim)
         return decode(
             logits, previous, grid=self.spec.grid, config=self.decoder, key=key, codes=codes, copyable=copyable,
-            done=fresh,
+            done=is_first,
         )  # fmt: skip
 
     def start(
@@ -85,18 +91,18 @@ class ModelEnv(eqx.Module):
         if actions.shape[1] != context - 1:
             raise ValueError(f"actions must be one fewer than the {context} frames, got {actions.shape[1]}")
         tokens = self.encode_sequences(frames)
-        return self.start_from_tokens(key, tokens, actions), (tokens if self.shows_tokens else frames)[:, -1]
+        return self.start_from_tokens(key, tokens, actions), (tokens if self.policy_sees_tokens else frames)[:, -1]
 
 
-def condition_on(
-    take_in: Callable[[Any, Array, Array], Any],
+def prefill(
+    consume: Callable[[Any, Array, Array], Any],
     model_state: Any,
     tokens: Int[Array, "b past n"],
     actions: Int[Array, "b past"],
 ) -> Any:
-    """A model's state (cache or recurrent state) after past frames' tokens and actions, taken in one by one."""
+    """A model's state (cache or recurrent state) after it has consumed past frames' tokens and actions, one by one."""
     past = (jnp.swapaxes(tokens, 0, 1), jnp.swapaxes(actions, 0, 1))
-    return lax.scan(lambda model_state, block: (take_in(model_state, *block), None), model_state, past)[0]
+    return lax.scan(lambda model_state, block: (consume(model_state, *block), None), model_state, past)[0]
 
 
 def until_first_end(imagined: Rollout) -> Bool[Array, "b t"]:
@@ -149,7 +155,7 @@ def imagine(
     policy_state: Any,
     steps: int,
     first: Bool[Array, " b"] | None = None,
-) -> tuple[Play, Rollout]:
+) -> tuple[RolloutState, Rollout]:
     """Roll the policy out in the world model for a number of steps, starting from real frames.
 
     `first` says whether the last of the real frames is the first of an episode; without it, all are.
@@ -160,4 +166,4 @@ def imagine(
     imagination_key, play_key = random.split(key)
     state, frame = world.start(imagination_key, frames, past_actions)
     first = jnp.ones(len(frame), bool) if first is None else first
-    return rollout(world, Play(state, frame, first, policy_state), policy, play_key, steps)
+    return rollout(world, RolloutState(state, frame, first, policy_state), policy, play_key, steps)

@@ -1,5 +1,7 @@
-"""The training loop: each iteration is a list of parts, run one after the other.
+"""The training loop.
 
+An iteration has phases: play, tokenizer, world model, imagination. Times and metrics are reported by phase. Each phase
+is cut into parts, calls of a few seconds at the agents' usual sizes: a rollout, or some updates compiled together.
 Training can stop and be saved between any two parts; after resuming, the results are the same.
 """
 
@@ -25,12 +27,12 @@ from itc.train.errors import TrainError
 from itc.train.run_folder import CUT, RunFolder
 
 
-class NotANumber(TrainError):
+class NonFiniteMetric(TrainError):
     """A loss or another metric is not finite."""
 
 
 @runtime_checkable  # for type checks while tests run
-class Watcher(Protocol):
+class Callback(Protocol):
     """A callback, for a progress display or a logger."""
 
     def on_part(self, phase: str, done: int, of: int, metrics: dict[str, float]) -> None: ...  # one part has ended
@@ -51,7 +53,7 @@ class SaveEvery:
 
 
 @dataclass
-class _Iteration:
+class _IterationMetrics:
     """Times and metrics of the current iteration so far. Saved with a checkpoint, so that resuming loses none."""
 
     seconds: dict[str, float]  # by phase
@@ -66,7 +68,7 @@ class _Iteration:
             self.counts[key] = self.counts.get(key, 0) + 1
 
     @classmethod
-    def from_notes(cls, notes: dict[str, Any]) -> "_Iteration":
+    def from_notes(cls, notes: dict[str, Any]) -> "_IterationMetrics":
         """From the notes of a checkpoint; raises `Damaged` if they are not what was written."""
         so_far = notes.get("so_far", {name: {} for name in ("seconds", "sums", "counts")})
         try:
@@ -88,7 +90,7 @@ class _Iteration:
 def begin_or_resume(run: RunFolder, env: Environment, config: TrainConfig, seed: int) -> tuple[Any, dict]:
     """The state of the newest good checkpoint and its notes; a new state and no notes if there is no checkpoint."""
     agent = agent_of(config)
-    found = checkpoint.restore(run.checkpoints, agent.shape_of_state(env, config), _Iteration.from_notes)
+    found = checkpoint.restore(run.checkpoints, agent.shape_of_state(env, config), _IterationMetrics.from_notes)
     if found is None:
         _cut_metrics(run, 0)
         return agent.new_state(env, config, seed), {}
@@ -98,7 +100,8 @@ def begin_or_resume(run: RunFolder, env: Environment, config: TrainConfig, seed:
 
 
 def _cut_metrics(run: RunFolder, iteration: int) -> None:
-    """Iterations after this one will be done again. Says so where that is a surprise."""
+    """Move the metrics of later iterations, which will be rerun, to metrics-cut.jsonl; warn if lines were unreadable or
+    the run starts over."""
     cut = run.cut_metrics(iteration)
     if cut.unreadable:
         warnings.warn(f"{run.metrics}: lines {list(cut.unreadable)} cannot be read; they are in {CUT}", stacklevel=3)
@@ -112,54 +115,54 @@ def train(
     config: TrainConfig,
     state: TrainState,
     notes: dict[str, Any],
-    watchers: list[Watcher],
+    callbacks: list[Callback],
     save_every: SaveEvery = SaveEvery(),
     should_stop: Callable[[], bool] = lambda: False,
 ) -> TrainState:
     """Train until all iterations are done or `should_stop` returns true; either way the state is saved."""
     agent = agent_of(config)
-    so_far = _Iteration.from_notes(notes)
+    so_far = _IterationMetrics.from_notes(notes)
     iteration, part = int(state.iteration), int(state.part)
     saved_at, saved_iteration, unsaved = time.monotonic(), iteration, False
 
     def save() -> None:
         nonlocal saved_at, saved_iteration, unsaved
-        for watcher in watchers:
-            watcher.on_saving()
+        for callback in callbacks:
+            callback.on_saving()
         name = checkpoint.name_of(iteration, part)
         saved = checkpoint.save(run.checkpoints, name, state, {"so_far": so_far.__dict__})
         saved_at, saved_iteration, unsaved = time.monotonic(), iteration, False
-        for watcher in watchers:
-            watcher.on_save(saved)
+        for callback in callbacks:
+            callback.on_save(saved)
 
     while iteration < config.iterations and not should_stop():
         parts = agent.parts_of(env, config, iteration)
-        phase, do, _ = parts[part]
+        phase, do = parts[part]
         started = time.perf_counter()
         key = random.fold_in(random.fold_in(state.key, iteration), part)
-        with config.precisely():
+        with config.matmul_precision():
             state, measured = do(state, key)
         metrics = {name: float(value) for name, value in measured.items()}  # waits until the device has finished
         so_far.add(phase, time.perf_counter() - started, metrics)
-        part, unsaved = part + 1, True
-        _check(run, state, phase, iteration, part, metrics)
-        for watcher in watchers:
-            watcher.on_part(phase, part, len(parts), metrics)
-        if part == len(parts):
-            iteration, part = iteration + 1, 0
+        done, unsaved = part + 1, True  # `done` parts of this iteration
+        iteration, part = (iteration, done) if done < len(parts) else (iteration + 1, 0)
+        state = state._replace(iteration=jnp.int32(iteration), part=jnp.int32(part))
+        _check(run, state, metrics, f"phase {phase!r}", f"iteration {iteration + (part > 0)}, part {done}")
+        for callback in callbacks:
+            callback.on_part(phase, done, len(parts), metrics)
+        if part == 0:
             before, interactions = map(config.interactions_after, (iteration - 1, iteration))
             line = {
                 "iteration": iteration,
                 "interactions": interactions,
-                **episode_metrics(state.tally, env.spec, iteration - 1 if interactions > before else None),
+                **episode_metrics(state.episode_stats, env.spec, iteration - 1 if interactions > before else None),
                 "codes": agent.codes(state),  # of the tokenizer, in use
                 **so_far.line(),
             }
             run.append_metrics(line)
-            for watcher in watchers:
-                watcher.on_iteration(line)
-            so_far = _Iteration({}, {}, {})
-        state = state._replace(iteration=jnp.int32(iteration), part=jnp.int32(part))
+            for callback in callbacks:
+                callback.on_iteration(line)
+            so_far = _IterationMetrics({}, {}, {})
         overdue = time.monotonic() - saved_at > 60 * save_every.minutes
         if overdue or (part == 0 and iteration - saved_iteration >= save_every.iterations):
             save()
@@ -168,13 +171,14 @@ def train(
     return state
 
 
-def _check(run: RunFolder, state: TrainState, phase: str, iteration: int, part: int, metrics: dict[str, float]) -> None:
-    """Stop as soon as a metric is NaN or infinite, and save the state for debugging."""
+def _check(run: RunFolder, state: TrainState, metrics: dict[str, float], phase: str, where: str) -> None:
+    """Stop as soon as a metric is NaN or infinite, and save the state after that part for debugging."""
     not_finite = [name for name, value in metrics.items() if not math.isfinite(value)]
     if not_finite:
-        folder = run.path / "not-a-number"
-        saved = checkpoint.save(folder, checkpoint.name_of(iteration, part), jax.block_until_ready(state))
-        raise NotANumber(
-            f"{', '.join(not_finite)} of phase {phase!r} became {metrics[not_finite[0]]} in iteration {iteration + 1}, "
-            f"part {part}; the state is in {saved.path}"
+        folder = run.path / "non-finite"
+        name = checkpoint.name_of(int(state.iteration), int(state.part))
+        saved = checkpoint.save(folder, name, jax.block_until_ready(state))
+        raise NonFiniteMetric(
+            f"{', '.join(not_finite)} of {phase} became {metrics[not_finite[0]]} in {where}; the state after it is in "
+            f"{saved.path}"
         )

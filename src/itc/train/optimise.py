@@ -34,16 +34,16 @@ def follow_gradient(
     state: optax.OptState,
     model: Any,
     gradient: Any,
-    pace: Float32[Array, ""] | float = 1.0,
+    lr_multiplier: Float32[Array, ""] | float = 1.0,
 ) -> tuple[Any, optax.OptState, Float32[Array, ""]]:
     """The model after one step, the optimiser's state, and the gradient's norm before clipping.
 
-    `pace` multiplies the learning rate.
+    `lr_multiplier` multiplies the learning rate.
     """
     with foreign_rules():
         updates, state = optimiser.update(gradient, state, eqx.filter(model, eqx.is_array))
         norm = optax.tree.norm(gradient)
-        updates = optax.tree.scale(pace, updates)
+        updates = optax.tree.scale(lr_multiplier, updates)
     return eqx.apply_updates(model, updates), state, norm
 
 

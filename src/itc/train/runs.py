@@ -68,7 +68,7 @@ class Run:
     ) -> Rollout:
         """Imagined rollouts of the policy, each started from frames of the replay buffer."""
         steps = self.config.imagination_steps if steps is None else steps
-        with self.config.precisely():
+        with self.config.matmul_precision():
             return self.agent.imagine(self.state, self.world(decoder), self.config, key, num_envs, steps)
 
 

@@ -74,14 +74,14 @@ def compare_decoders(run: Run, decoders: Mapping[str, str | DecodeConfig], most_
     holds."""
     play_key, imagination_key = random.split(random.key(run.seed + HELD_OUT))
     world = run.world()
-    real, actions = _play(run, play_key, min(most_frames, world.max_context + 1), world.context)
+    real, actions = _play(run, play_key, min(most_frames, world.max_context + 1), world.initial_frames)
     tokens = encode(world, real[0])
     real_film = Film(np.asarray(render(world, tokens)), np.asarray(tokens))
     imagination = {}
     for name, decoder in decoders.items():
         imagined_tokens, source = continue_from(run.world(decoder), imagination_key, real, actions)
         film = Film(np.asarray(render(world, imagined_tokens[0])), np.asarray(imagined_tokens[0]))
-        context = (part[: world.context] for part in real_film)
+        context = (part[: world.initial_frames] for part in real_film)
         imagination[name] = Imagined(Film(*map(np.concatenate, zip(context, film, strict=True))), np.asarray(source[0]))
     names = run.env.spec.actions
     taken = tuple(names[action] for action in np.asarray(actions[0]))

@@ -20,7 +20,7 @@ def draw_imagination(run: Run, path: Path | None = None) -> Path:
     Written to the run's folder unless a path is given.
     """
     spec = run.env.spec
-    with run.config.precisely():
+    with run.config.matmul_precision():
         comparison = compare_decoders(run, to_compare(spec.name), STRIP)
     rows = comparison.pictures | {name: imagined.film.frames for name, imagined in comparison.imagination.items()}
     wrong = {name: np.asarray(comparison.wrong(name).any(axis=1)) for name in comparison.imagination}

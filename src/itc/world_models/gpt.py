@@ -26,21 +26,22 @@ EMBEDDING_SCALE = 0.02  # standard deviation of initial embeddings
 UNKNOWN_CODE_BIAS = -20.0
 
 
+# The defaults are the paper's.
 @dataclass(frozen=True)
 class WorldModelConfig(Settings):
-    """Sizes and position encodings. The defaults are the paper's."""
+    """World-model architecture: a transformer."""
 
     codes: Count = 4096  # size of the codebook
-    context_frames: Count = 20  # (frame, action) blocks that the model attends to
+    context_frames: Count = 20  # context length in frames, each with its action
     layers: Count = 3  # transformer layers
     heads: Count = 8  # attention heads
-    embedding: Count = 128  # size of a token's embedding
+    embedding: Count = 128  # embedding size
     hidden: Count = 512  # width of the feed-forward layers
-    dropout: FractionBelowOne = 0.1  # on embeddings, attention and residuals
-    rotary: Literal["none", "1d", "3d"] = "3d"  # "none": earlier blocks are seen, but not in which order
-    absolute: bool = True  # a learned embedding per slot of a block
-    # Standard deviation of the layers' initial weights; small models learn sooner from 1/√embedding, which is where the
-    # heads start in any case.
+    dropout: FractionBelowOne = 0.1  # dropout rate, of embeddings, attention and residuals
+    # Rotary position embedding: over the token index (1d), over time, row and column (3d), or none.
+    rotary: Literal["none", "1d", "3d"] = "3d"
+    absolute: bool = True  # learned absolute position embedding of each cell (and of the action)
+    # Standard deviation of the layers' initial weights (not the heads'); small models learn faster from 1/√embedding.
     weight_scale: Positive = 0.02
     # Things move to nearby cells; a model that is shown them need not first learn to look there.
     neighbours: CountOrZero = 0  # size of the embedding by which a cell is shown its eight neighbours; 0: none

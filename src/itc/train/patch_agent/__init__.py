@@ -13,8 +13,8 @@ from itc.policies.conv_gru import SamplingPolicy
 from itc.train.agent import Agent, CodePictures, Part
 from itc.train.patch_agent.config import PatchConfig
 from itc.train.patch_agent.model_env import PatchWorld
+from itc.train.patch_agent.phases import imagine_from_replay, parts_of, world_of
 from itc.train.patch_agent.state import PatchState, new_state, shape_of_state
-from itc.train.patch_agent.work import imagine_from_replay, parts_of, world_of
 from itc.types import Rollout
 
 
@@ -45,7 +45,9 @@ class PatchAgent(Agent):
         self, state: PatchState, world: PatchWorld, config: PatchConfig, key: Array, num_envs: int, steps: int
     ) -> Rollout:
         imagine_config = replace(config.imagine, num_envs=num_envs, steps=steps)
-        return _imagine(world, state.policy.network, state.buffer, key, imagine_config, config.collect.steps).rollout
+        recent_steps, early_reset = config.collect.steps, config.compat.burn_in_reset
+        network, buffer = state.policy.network, state.buffer
+        return _imagine(world, network, buffer, key, imagine_config, recent_steps, early_reset).rollout
 
 
-_imagine = jax.jit(imagine_from_replay, static_argnums=(4, 5))
+_imagine = jax.jit(imagine_from_replay, static_argnums=(4, 5, 6))

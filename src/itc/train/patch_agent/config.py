@@ -14,7 +14,7 @@ from itc.world_models.gpt import WorldModelConfig
 
 @dataclass(frozen=True)
 class CollectConfig(Settings):
-    """Rollouts in the real environments, and the replay buffer."""
+    """Real rollouts and replay buffer."""
 
     num_envs: Count = 48  # environments in parallel
     steps: Count = 96  # steps per environment and iteration
@@ -23,16 +23,16 @@ class CollectConfig(Settings):
 
 @dataclass(frozen=True)
 class ImagineConfig(Settings):
-    """Imagined rollouts, from which the policy learns."""
+    """Imagination."""
 
-    updates: CountOrZero = 300  # imagined rollouts per iteration, each followed by one policy update; 0: no imagination
+    updates: CountOrZero = 300  # imagined rollouts per iteration, each followed by one policy update; 0: none
     num_envs: Count = 48  # environments in parallel in an imagined rollout
     steps: Count = 20  # steps of an imagined rollout
-    burn_in: CountOrZero = 5  # real frames before the start, from which the policy's recurrent state is computed
-    context: Count = 1  # real frames that the world model starts from, the start included
-    newest: Fraction = 0.0  # share of rollouts that start in the newest play; the others start anywhere in the replay
-    learn_after_end: bool = True  # learn also from what follows an imagined end: a first frame that the model made up
-    moves_normaliser: bool = True  # imagined returns move the return normaliser; off: only real ones do
+    burn_in: CountOrZero = 5  # real frames before the first imagined one that warm up the policy's recurrent state
+    initial_frames: Count = 1  # real frames that the world model is given at the start of a rollout
+    recent_fraction: Fraction = 0.0  # fraction of rollouts that start in this iteration's real rollouts
+    learn_after_end: bool = True  # learn also from steps after an imagined episode end
+    update_return_normaliser: bool = True  # imagined returns update the return normaliser; off: only real ones do
     warm_up: CountOrZero = 50_000  # real interactions before the first imagined rollout
 
 
@@ -67,9 +67,9 @@ class PatchConfig(TrainConfig):
         """Refuse impossible settings with a sentence, before anything is compiled."""
         super().__post_init__()
         collect, imagine, context_frames = self.collect, self.imagine, self.world_model.context_frames
-        if imagine.context - 1 + imagine.steps > context_frames:
+        if imagine.initial_frames - 1 + imagine.steps > context_frames:
             raise ValueError(
-                f"imagine.steps {imagine.steps} after imagine.context {imagine.context} exceed "
+                f"imagine.steps {imagine.steps} after imagine.initial_frames {imagine.initial_frames} exceed "
                 f"world_model.context_frames {context_frames}, the model's context"
             )
         if self.interactions < self.interactions_per_iteration:
@@ -83,11 +83,11 @@ class PatchConfig(TrainConfig):
                 f"collect.replay_frames {collect.replay_frames} hold {slots} steps per environment, fewer than the "
                 f"collect.steps {collect.steps} of one iteration"
             )
-        window = max(context_frames, imagine.burn_in, imagine.context - 1) + 1
-        if min(slots, collect.steps) < window:
+        window = max(context_frames, imagine.burn_in) + 1
+        if collect.steps < window:  # so many are in the replay buffer after the first iteration
             raise ValueError(
-                f"windows of {window} steps (world_model.context_frames or imagine.burn_in, plus 1) do not fit: "
-                f"collect.steps is {collect.steps}, and collect.replay_frames hold {slots} steps per environment"
+                f"windows of {window} steps (world_model.context_frames or imagine.burn_in, plus 1) do not fit into "
+                f"collect.steps {collect.steps}"
             )
         divides("ppo.minibatches", self.ppo.minibatches, "collect.num_envs", collect.num_envs)
         envs_per_minibatch = collect.num_envs // self.ppo.minibatches
@@ -123,7 +123,7 @@ class PatchConfig(TrainConfig):
 
     @property
     def imagination_after(self) -> int | None:
-        return self.imagine.warm_up if self.learn_policy and self.imagine.updates else None
+        return self.imagine.warm_up if self.train_policy and self.imagine.updates else None
 
     def imagines_in(self, iteration: int) -> bool:
         """Whether the policy learns in imagination in this iteration (counted from 0): the warm-up is over."""

@@ -8,10 +8,10 @@ import optax
 from jax import Array, lax
 from jaxtyping import Bool, Float32, Int, UInt8
 
-from itc.envs.rollout import Play
+from itc.envs.rollout import RolloutState
 from itc.policies.conv_gru import ActorCritic, log_probability
 from itc.policies.losses import PPOConfig, divergence, ppo_loss
-from itc.policies.returns import ReturnNormaliser, advantages, mean_and_spread, new_return_normaliser
+from itc.policies.returns import ReturnNormaliser, advantages, mean_and_std, new_return_normaliser
 from itc.train.agent import Metrics
 from itc.train.collect import ends_of
 from itc.train.optimise import begin_optimising, clipped_adam, follow_gradient
@@ -25,7 +25,7 @@ class PolicyState(NamedTuple):
 
     network: ActorCritic
     optimiser: optax.OptState
-    normaliser: ReturnNormaliser  # moving mean and spread of returns: the critic predicts standardised ones
+    normaliser: ReturnNormaliser  # moving mean and standard deviation of returns: the critic predicts standardised ones
 
 
 class Batch(NamedTuple):
@@ -49,50 +49,56 @@ def _optimiser(config: PPOConfig) -> optax.GradientTransformation:
     return clipped_adam(config.learning_rate, config.max_gradient_norm, config.adam_epsilon)
 
 
-def batch_of(
+def make_batch(
     state: PolicyState,
     recurrent_state: Float32[Array, "b m"],
-    seen: Rollout,
-    after: Play,
+    rollout: Rollout,
+    final: RolloutState,
     config: PPOConfig,
     leaky: bool,
-    counts: Bool[Array, "b t"] | None = None,
+    mask: Bool[Array, "b t"] | None = None,
 ) -> Batch:
     """Advantages (GAE) and returns of a rollout, of which only the steps that count are learned from.
 
-    `recurrent_state` is the policy's before the rollout, `after` the environments after it: the value estimate there
+    `recurrent_state` is the policy's before the rollout, `final` the environments after it: the value estimate there
     stands for the rewards to come. With `leaky`, advantages are computed across episode ends.
     """
-    _, next_output = state.network(after.policy, after.frame, after.first)
-    values = jnp.concatenate([seen.record.value, next_output.value[:, None]], axis=1)
-    values = state.normaliser.restore(values)
-    advantage = advantages(seen.outcome.reward, values, ends_of(seen), config.discount, config.gae_lambda, leaky)
-    weight = jnp.ones_like(advantage) if counts is None else counts.astype(jnp.float32)
+    _, next_output = state.network(final.policy, final.frame, final.first)
+    values = jnp.concatenate([rollout.record.value, next_output.value[:, None]], axis=1)
+    values = state.normaliser.denormalise(values)
+    # A truncated episode is treated as terminated, as in the published agent: no value of the frame at which it was cut
+    # off is added. (The next value is that of another episode's first frame.)
+    advantage = advantages(rollout.outcome.reward, values, ends_of(rollout), config.discount, config.gae_lambda, leaky)
+    weight = jnp.ones_like(advantage) if mask is None else mask.astype(jnp.float32)
     weight = weight / weight.mean()
-    mean, spread = mean_and_spread(advantage, weight)
+    mean, std = mean_and_std(advantage, weight)
     return Batch(
         recurrent_state=recurrent_state,
-        frames=seen.frames,
-        first=seen.record.first,
-        actions=seen.actions,
-        log_probability=seen.record.log_probability,
-        advantage=(advantage - mean) / (spread + 1e-8),
+        frames=rollout.frames,
+        first=rollout.record.first,
+        actions=rollout.actions,
+        log_probability=rollout.record.log_probability,
+        advantage=(advantage - mean) / (std + 1e-8),
         returns=advantage + values[:, :-1],
         weight=weight,
     )
 
 
-def learn_policy(
-    state: PolicyState, batch: Batch, config: PPOConfig, entropy_coefficient: float, moves_normaliser: bool = True
+def policy_update(
+    state: PolicyState,
+    batch: Batch,
+    config: PPOConfig,
+    entropy_coefficient: float,
+    update_normaliser: bool = True,
 ) -> tuple[PolicyState, Metrics]:
     """One update on one minibatch; the return normaliser may stay as it is."""
     normaliser = state.normaliser
-    if moves_normaliser:
-        normaliser = normaliser.update(batch.returns, config.target_decay, batch.weight)
+    if update_normaliser:
+        normaliser = normaliser.update(batch.returns, config.return_decay, batch.weight)
 
     def loss(network: ActorCritic, group: Batch):
         _, output = network.unroll(group.recurrent_state, group.frames, group.first)
-        target = normaliser.standardise(group.returns)
+        target = normaliser.normalise(group.returns)
         return ppo_loss(
             output,
             group.actions,
@@ -118,12 +124,12 @@ def learn_policy(
     return PolicyState(network, optimiser, normaliser), metrics
 
 
-def learn_policy_in_epochs(state: PolicyState, batch: Batch, config: PPOConfig) -> tuple[PolicyState, Metrics]:
+def policy_epochs(state: PolicyState, batch: Batch, config: PPOConfig) -> tuple[PolicyState, Metrics]:
     """Several epochs over a real rollout, in minibatches of whole environments, always in the same order."""
     minibatches = _split(batch, config.minibatches)
 
     def update(state: PolicyState, minibatch: Batch):
-        return learn_policy(state, minibatch, config, config.entropy_coefficient)
+        return policy_update(state, minibatch, config, config.entropy_coefficient)
 
     def epoch(state: PolicyState, _):
         return lax.scan(update, state, minibatches)
@@ -134,7 +140,7 @@ def learn_policy_in_epochs(state: PolicyState, batch: Batch, config: PPOConfig) 
 
 def kl_after(network: ActorCritic, batch: Batch) -> Float32[Array, ""]:
     """How far an update moved the policy, estimated on some of its batch's environments."""
-    some = jax.tree.map(lambda leaf: leaf[: -(-len(leaf) // KL_SHARE)], batch)
+    some = jax.tree.map(lambda leaf: leaf[::KL_SHARE], batch)  # the first ones are of recent frames: not those alone
     _, output = network.unroll(some.recurrent_state, some.frames, some.first)
     return divergence(log_probability(output.logits, some.actions) - some.log_probability)
 

@@ -11,22 +11,29 @@ from itc.tokenizers import patches
 from itc.types import EnvSpec
 
 
+# The defaults are the paper's, for Craftax-classic.
 @dataclass(frozen=True)
 class TokenizerLearning(Settings):
-    """The paper's codebook of image patches, and how it grows."""
+    """Codebook."""
 
-    codes: Count = 4096  # size of the codebook, at most
+    codes: Count = 4096  # maximum size of the codebook
     threshold: NotNegative = 0.75  # squared distance to all codes (pixels in 0…1) above which a patch becomes a code
     updates: Count = 25  # batches of replayed frames per iteration from which new codes are added
-    newest: bool = False  # first add codes from all frames of the newest play, so that none is without a code
-    least_bucket: Count = 64  # codes, at least, that the world model computes logits of: a power of two, which doubles
+    use_all_new_frames: bool = False  # before that, add codes from all frames of this iteration's real rollouts
+    # Logits computed at least: the codes in use, padded to 64, 128, 256, … so that growth rarely recompiles.
+    min_logits: Count = 64
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.min_logits & (self.min_logits - 1):
+            raise ValueError(f"min_logits must be a power of two, got {self.min_logits}")
 
     def config(self, spec: EnvSpec) -> patches.PatchTokenizerConfig:
         patch = (*spec.patch, spec.frame_shape[2])
         return patches.PatchTokenizerConfig(patch, self.codes, self.threshold, spec.frame_max)
 
 
-def learn_tokenizer(
+def grow_codebook(
     codebook: patches.Codebook,
     buffer: replay.Replay,
     key: Array,
@@ -34,10 +41,10 @@ def learn_tokenizer(
     length: int,
     updates: int,
     config: patches.PatchTokenizerConfig,
-    newest: int = 0,
+    new_steps: int = 0,
 ) -> patches.Codebook:
-    """Add new patches to the codebook: those of every environment's `newest` steps, then those of windows sampled from
-    the replay buffer."""
+    """Add new patches to the codebook: those of every environment's last `new_steps` steps, then those of windows
+    sampled from the replay buffer."""
 
     def grow_by_step(codebook, age):
         frames = buffer.steps["frame"][:, (buffer.head - age) % buffer.slots]
@@ -47,5 +54,5 @@ def learn_tokenizer(
         frames = replay.sample(buffer, key, windows, length)["frame"]
         return patches.update(codebook, frames.reshape(-1, *frames.shape[2:]), config), None
 
-    codebook, _ = lax.scan(grow_by_step, codebook, jnp.arange(newest, 0, -1))
+    codebook, _ = lax.scan(grow_by_step, codebook, jnp.arange(new_steps, 0, -1))
     return lax.scan(grow, codebook, random.split(key, updates))[0]

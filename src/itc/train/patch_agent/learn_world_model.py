@@ -16,29 +16,31 @@ from itc.world_models.gpt import UNKNOWN_CODE_BIAS, WorldModel
 from itc.world_models.losses import world_model_loss
 
 
+# The defaults are the paper's, for Craftax-classic.
 @dataclass(frozen=True)
 class WorldModelLearning(Settings):
-    """The paper's optimiser and schedule, for Craftax-classic."""
+    """World-model training."""
 
-    updates: CountOrZero = 500  # updates per iteration, each of `minibatches` gradient steps; 0: it learns nothing
+    updates: CountOrZero = 500  # updates per iteration, each of `minibatches` gradient steps; 0: no training
     minibatches: Count = 3  # gradient steps per update
     sequences: Count = 16  # sequences per minibatch, each of `world_model.context_frames` frames
-    reward_coefficient: NotNegative = 1.0  # weight of the reward's loss; the tokens' is 1
-    done_coefficient: NotNegative = 1.0  # weight of the loss of the episode end
-    learning_rate: Positive = 1e-3  # learning rate of Adam
-    anneal_to: Fraction = 1.0  # learning rate at an iteration's last update, as a share of that at its first
-    newest: Fraction = 0.0  # share of sequences from the newest play; the others are from anywhere in the replay
-    max_gradient_norm: Positive = 0.5  # gradients are clipped to this norm
-    adam_epsilon: Positive = 1e-5  # epsilon of Adam
+    reward_coefficient: NotNegative = 1.0  # weight of the reward loss; that of the token loss is 1
+    done_coefficient: NotNegative = 1.0  # weight of the termination loss
+    learning_rate: Positive = 1e-3  # Adam learning rate
+    final_lr_fraction: Fraction = 1.0  # learning rate at an iteration's last update, as a fraction of the first's
+    recent_fraction: Fraction = 0.0  # fraction of sequences sampled from this iteration's real rollouts only
+    max_gradient_norm: Positive = 0.5  # norm to which gradients are clipped
+    adam_epsilon: Positive = 1e-5  # Adam ε
 
     def optimiser(self) -> optax.GradientTransformation:
         return clipped_adam(self.learning_rate, self.max_gradient_norm, self.adam_epsilon)
 
-    def pace(self, updates: Int32[Array, ""]) -> Float32[Array, ""]:
-        """What multiplies the learning rate after so many updates: from 1 down to `anneal_to` in every iteration."""
-        of_iteration = self.updates * self.minibatches
-        progress = (updates % of_iteration).astype(jnp.float32) / of_iteration
-        return 1 - progress * (1 - self.anneal_to)
+    def lr_multiplier(self, updates: Int32[Array, ""]) -> Float32[Array, ""]:
+        """Factor of the learning rate after so many updates: in every iteration it falls linearly, from 1 at the first
+        update to `final_lr_fraction` at the last."""
+        per_iteration = self.updates * self.minibatches
+        progress = (updates % per_iteration).astype(jnp.float32) / max(1, per_iteration - 1)
+        return 1 - progress * (1 - self.final_lr_fraction)
 
 
 class Experience(NamedTuple):
@@ -55,17 +57,17 @@ class WorldModelState(NamedTuple):
 
     model: WorldModel
     optimiser: optax.OptState
-    known_codes: Int32[Array, ""]  # codes in use at the last update
+    trained_codes: Int32[Array, ""]  # codes in use at the last update
     updates: Int32[Array, ""]  # made so far
 
 
 def new_world_model_state(model: WorldModel, learning: WorldModelLearning = WorldModelLearning()) -> WorldModelState:
-    known_codes, updates = jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)  # two arrays: both are donated
-    return WorldModelState(model, begin_optimising(learning.optimiser(), model), known_codes, updates)
+    trained_codes, updates = jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)  # two arrays: both are donated
+    return WorldModelState(model, begin_optimising(learning.optimiser(), model), trained_codes, updates)
 
 
 @partial(jax.jit, static_argnames=("bucket", "learning"), donate_argnames="state")
-def learn_world_model(
+def world_model_update(
     state: WorldModelState,
     experience: Experience,
     codes: Int32[Array, ""],
@@ -74,18 +76,18 @@ def learn_world_model(
     learning: WorldModelLearning = WorldModelLearning(),
 ) -> tuple[WorldModelState, dict[str, Float32[Array, ""]]]:
     """One update on one minibatch; `codes` codes are in use now, and logits of the first `bucket` are computed."""
-    model = meet_codes(state.model, state.known_codes, codes)
+    model = unmask_new_codes(state.model, state.trained_codes, codes)
     coefficients = (learning.reward_coefficient, learning.done_coefficient)
     gradient, metrics = jax.grad(
         lambda model: world_model_loss(model, *experience, bucket, key, *coefficients), has_aux=True
     )(model)
     model, optimiser, metrics["gradient_norm"] = follow_gradient(
-        learning.optimiser(), state.optimiser, model, gradient, learning.pace(state.updates)
+        learning.optimiser(), state.optimiser, model, gradient, learning.lr_multiplier(state.updates)
     )
-    return WorldModelState(model, optimiser, jnp.maximum(codes, state.known_codes), state.updates + 1), metrics
+    return WorldModelState(model, optimiser, jnp.maximum(codes, state.trained_codes), state.updates + 1), metrics
 
 
-def meet_codes(model: WorldModel, known: Int32[Array, ""], codes: Int32[Array, ""]) -> WorldModel:
+def unmask_new_codes(model: WorldModel, known: Int32[Array, ""], codes: Int32[Array, ""]) -> WorldModel:
     """Raise the output bias of codes that are new to the model from "improbable" to the value that others started with.
 
     Until then a code that the tokenizer has just added cannot appear in imagination: the model was not trained on it.

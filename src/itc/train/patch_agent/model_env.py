@@ -9,7 +9,7 @@ from jaxtyping import Int, Int32, UInt8
 
 from itc.decoding.config import DecodeConfig
 from itc.tokenizers import patches
-from itc.train.imagine import ImaginedStep, ModelEnv, condition_on
+from itc.train.imagine import ImaginedStep, ModelEnv, prefill
 from itc.types import EnvSpec
 from itc.world_models.gpt import Cache, WorldModel
 
@@ -30,9 +30,9 @@ class PatchWorld(ModelEnv):
     spec: EnvSpec = eqx.field(static=True)
     decoder: DecodeConfig = eqx.field(static=True)
     bucket: int = eqx.field(static=True)  # how many codes have logits; at least those in use
-    context: int = eqx.field(static=True)
+    initial_frames: int = eqx.field(static=True)
     copy_after_done: bool = eqx.field(static=True, default=False)  # as in the authors' code, by mistake
-    shows_tokens: ClassVar[bool] = False
+    policy_sees_tokens: ClassVar[bool] = False
 
     @property
     def max_context(self) -> int:
@@ -47,18 +47,18 @@ class PatchWorld(ModelEnv):
     def start_from_tokens(
         self, key: Array, tokens: Int[Array, "b context n"], actions: Int[Array, "b past"]
     ) -> ImaginationState:
-        def take_in(cache: Cache, tokens: Array, action: Array) -> Cache:
+        def consume(cache: Cache, tokens: Array, action: Array) -> Cache:
             return self.model.step(cache, tokens, action, self.bucket)[0]
 
-        cache = condition_on(take_in, self.model.empty_cache(len(tokens)), tokens[:, :-1], actions)
+        cache = prefill(consume, self.model.empty_cache(len(tokens)), tokens[:, :-1], actions)
         return ImaginationState(cache, tokens[:, -1], key)
 
     def step(self, state: ImaginationState, action: Int[Array, " b"]) -> tuple[ImaginationState, ImaginedStep]:
         key, reward_key, done_key, token_key = random.split(state.key, 4)
         cache, prediction = self.model.step(state.cache, state.tokens, action, self.bucket)
         done = random.categorical(done_key, prediction.done) == 1
-        fresh, codes = None if self.copy_after_done else done, jnp.minimum(self.codebook.size, self.bucket)
-        decoded = self.decode(prediction.tokens, state.tokens, token_key, fresh, codes)
+        is_first, codes = None if self.copy_after_done else done, jnp.minimum(self.codebook.size, self.bucket)
+        decoded = self.decode(prediction.tokens, state.tokens, token_key, is_first, codes)
         outcome = ImaginedStep(
             frame=self.render(decoded.tokens),
             reward=random.categorical(reward_key, prediction.reward).astype(jnp.float32),

@@ -10,10 +10,10 @@ from jaxtyping import Int32
 
 from itc import replay
 from itc.envs.base import Environment
-from itc.envs.rollout import Play, begin
+from itc.envs.rollout import RolloutState, begin
 from itc.policies.conv_gru import ActorCritic
 from itc.tokenizers import patches
-from itc.train.collect import Tally, new_tally
+from itc.train.collect import EpisodeStats, new_episode_stats
 from itc.train.patch_agent.config import PatchConfig
 from itc.train.patch_agent.learn_policy import PolicyState, new_policy_state
 from itc.train.patch_agent.learn_world_model import WorldModelState, new_world_model_state
@@ -26,8 +26,8 @@ class PatchState(NamedTuple):
 
     iteration: Int32[Array, ""]
     part: Int32[Array, ""]  # index of the iteration's next part
-    play: Play  # the real environments and the policy's recurrent state
-    tally: Tally  # returns of the episodes played
+    rollout_state: RolloutState  # the real environments and the policy's recurrent state
+    episode_stats: EpisodeStats  # returns of the episodes played
     policy: PolicyState
     buffer: replay.Replay  # the replay buffer
     codebook: patches.Codebook
@@ -61,8 +61,8 @@ def _state_with(env_state: Any, frame: Array, spec: EnvSpec, config: PatchConfig
     return PatchState(
         iteration=jnp.zeros((), jnp.int32),
         part=jnp.zeros((), jnp.int32),
-        play=begin(env_state, frame, network.initial_state(num_envs)),
-        tally=new_tally(spec, num_envs, config.recent_iterations),
+        rollout_state=begin(env_state, frame, network.initial_state(num_envs)),
+        episode_stats=new_episode_stats(spec, num_envs, config.recent_iterations),
         policy=new_policy_state(network, config.ppo),
         buffer=replay.empty_replay(one_step, replay.ReplayConfig(config.collect.replay_frames, num_envs)),
         codebook=patches.empty_codebook(config.tokenizer.config(spec)),

@@ -15,8 +15,8 @@ from itc.train.agent import Agent, CodePictures, Part
 from itc.train.vq_agent.config import VQConfig
 from itc.train.vq_agent.learn_tokenizer import perceptual_of
 from itc.train.vq_agent.model_env import VQWorld
+from itc.train.vq_agent.phases import imagine_from_replay, parts_of, player_of, world_of
 from itc.train.vq_agent.state import VQState, new_state, shape_of_state
-from itc.train.vq_agent.work import imagine_from_replay, parts_of, player_of, world_of
 from itc.types import Rollout
 
 

@@ -189,4 +189,4 @@ class VQConfig(TrainConfig):
 
     @property
     def imagination_after(self) -> int | None:
-        return self.interactions_after(self.imagine.after) if self.learn_policy and self.imagine.updates else None
+        return self.interactions_after(self.imagine.after) if self.train_policy and self.imagine.updates else None

@@ -47,19 +47,19 @@ class Stored(NamedTuple):
     episode: int  # the number of the episode that is under way afterwards
 
 
-def steps_of(seen: Rollout, episode: int, cells: int) -> Stored:
+def steps_of(rollout: Rollout, episode: int, cells: int) -> Stored:
     """Steps of a rollout of one environment that kept `last_frame`, and the last frames of episodes that ended in it.
 
     Only an end by the game's rules is an end; where the time limit cut it off, the episode just has no more steps.
     Tokens are computed later.
     """
-    terminated, truncated = (np.asarray(part)[0] for part in (seen.outcome.terminated, seen.outcome.truncated))
+    terminated, truncated = (np.asarray(part)[0] for part in (rollout.outcome.terminated, rollout.outcome.truncated))
     over = terminated | truncated
     t, count = len(over), len(over) + int(over.sum())
     # Each step moves back by the number of last frames before it.
     place = np.arange(t) + np.concatenate([[0], np.cumsum(over)[:-1]])
     number = episode + np.concatenate([[0], np.cumsum(over)[:-1]])
-    frames = np.asarray(seen.frames)[0]
+    frames = np.asarray(rollout.frames)[0]
     steps = {
         "frame": np.zeros((2 * t, *frames.shape[1:]), np.uint8),
         "tokens": np.zeros((2 * t, cells), np.uint16),
@@ -71,13 +71,13 @@ def steps_of(seen: Rollout, episode: int, cells: int) -> Stored:
     }
     for name, values in (
         ("frame", frames),
-        ("action", np.asarray(seen.actions)[0]),
-        ("reward", np.asarray(seen.outcome.reward)[0]),
+        ("action", np.asarray(rollout.actions)[0]),
+        ("reward", np.asarray(rollout.outcome.reward)[0]),
         ("end", terminated),
         ("episode", number),
     ):
         steps[name][place] = values
-    steps["frame"][place[over] + 1] = np.asarray(seen.outcome.last_frame)[0][over]
+    steps["frame"][place[over] + 1] = np.asarray(rollout.outcome.last_frame)[0][over]
     steps["episode"][place[over] + 1] = number[over]
     return Stored({name: values[None] for name, values in steps.items()}, count, episode + int(over.sum()))
 

@@ -34,7 +34,7 @@ def _optimiser(config: ActorCriticConfig) -> optax.GradientTransformation:
     return clipped_adamw(config.learning_rate, config.max_gradient_norm, config.weight_decay)
 
 
-def learn_policy(
+def policy_update(
     state: PolicyState,
     recurrent_state: LSTMState,
     imagined: Rollout,

@@ -45,7 +45,7 @@ def _optimiser(learning: TokenizerLearning) -> optax.GradientTransformation:
     return clipped_adamw(learning.learning_rate, learning.max_gradient_norm, learning.weight_decay)
 
 
-def learn_tokenizer(
+def tokenizer_update(
     state: TokenizerState,
     frames: UInt8[Array, "b H W c"],
     perceptual: Perceptual | None,

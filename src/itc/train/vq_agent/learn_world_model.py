@@ -37,7 +37,7 @@ class Learned(NamedTuple):
     metrics: Metrics
 
 
-def learn_world_model(
+def world_model_update(
     state: WorldModelState,
     codebook: Float32[Array, "k e"],
     segments: Segments,

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int, Int32, UInt8
 from itc.decoding.config import DecodeConfig
 from itc.networks.hl_gauss import REWARDS
 from itc.tokenizers.vqvae import VQVAE, Statistics
-from itc.train.imagine import ImaginedStep, ModelEnv, condition_on
+from itc.train.imagine import ImaginedStep, ModelEnv, prefill
 from itc.types import EnvSpec
 from itc.world_models.pop import POPWorldModel, RetentionState
 from itc.world_models.pop_losses import intrinsic_reward
@@ -33,13 +33,13 @@ class VQWorld(ModelEnv):
     statistics: Statistics
     spec: EnvSpec = eqx.field(static=True)
     decoder: DecodeConfig = eqx.field(static=True)
-    context: int = eqx.field(static=True)
+    initial_frames: int = eqx.field(static=True)
     curiosity: float = eqx.field(
         static=True
     )  # weight of the intrinsic reward, the ensemble's disagreement; at 0 it is not computed
     copy_after_done: bool = eqx.field(static=True, default=False)  # as in the authors' code
     first_step_sampled: bool = eqx.field(static=True, default=False)  # as in the authors' code
-    shows_tokens: ClassVar[bool] = True
+    policy_sees_tokens: ClassVar[bool] = True
 
     @property
     def max_context(self) -> int:
@@ -54,23 +54,23 @@ class VQWorld(ModelEnv):
     def start_from_tokens(
         self, key: Array, tokens: Int[Array, "b context n"], actions: Int[Array, "b past"]
     ) -> VQImaginationState:
-        recurrent_state = condition_on(self._take_in, self.model.empty_state(len(tokens)), tokens[:, :-1], actions)
+        recurrent_state = prefill(self._consume, self.model.empty_state(len(tokens)), tokens[:, :-1], actions)
         return VQImaginationState(recurrent_state, tokens[:, -1].astype(jnp.int32), jnp.bool_(True), key)
 
-    def _take_in(
+    def _consume(
         self, recurrent_state: RetentionState, tokens: Int[Array, "b n"], action: Int[Array, " b"]
     ) -> RetentionState:
         return self.model.observe(recurrent_state, self.tokenizer.embedding(tokens), action)
 
     def step(self, state: VQImaginationState, action: Int[Array, " b"]) -> tuple[VQImaginationState, ImaginedStep]:
         key, done_key, token_key = random.split(state.key, 3)
-        recurrent_state = self._take_in(state.recurrent_state, state.tokens, action)
+        recurrent_state = self._consume(state.recurrent_state, state.tokens, action)
         prediction = self.model.predict(recurrent_state)
         done = random.categorical(done_key, prediction.done) == 1
-        # Where `fresh`, nothing is copied: every token is sampled from its logits.
-        fresh = jnp.zeros_like(done) if self.copy_after_done else done
-        fresh |= state.first_step & self.first_step_sampled
-        decoded = self.decode(prediction.tokens, state.tokens, token_key, fresh)
+        # Where `is_first`, nothing is copied: every token is sampled from its logits.
+        is_first = jnp.zeros_like(done) if self.copy_after_done else done
+        is_first |= state.first_step & self.first_step_sampled
+        decoded = self.decode(prediction.tokens, state.tokens, token_key, is_first)
         tokens = decoded.tokens.astype(jnp.int32)
         reward = REWARDS.mean(prediction.reward)
         if self.curiosity:

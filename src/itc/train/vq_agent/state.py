@@ -9,11 +9,11 @@ from jax import Array, random
 from jaxtyping import Int32
 
 from itc.envs.base import Environment
-from itc.envs.rollout import Play, begin
+from itc.envs.rollout import RolloutState, begin
 from itc.policies.lstm import LSTMActorCritic
 from itc.replay import Replay
 from itc.tokenizers.vqvae import VQVAE
-from itc.train.collect import Tally, new_tally
+from itc.train.collect import EpisodeStats, new_episode_stats
 from itc.train.vq_agent.config import VQConfig
 from itc.train.vq_agent.episodes import empty_episodes
 from itc.train.vq_agent.learn_policy import PolicyState, new_policy_state
@@ -30,9 +30,9 @@ class VQState(NamedTuple):
 
     iteration: Int32[Array, ""]
     part: Int32[Array, ""]  # index of the iteration's next part
-    play: Play  # the real environment and the policy's recurrent state
+    rollout_state: RolloutState  # the real environment and the policy's recurrent state
     episode: Int32[Array, ""]  # number of the current episode
-    tally: Tally  # returns of the episodes played
+    episode_stats: EpisodeStats  # returns of the episodes played
     buffer: Replay  # the replay buffer
     tokenizer: TokenizerState
     world_model: WorldModelState
@@ -60,9 +60,9 @@ def _state_with(env_state: Any, frame: Any, spec: EnvSpec, config: VQConfig, key
     return VQState(
         iteration=jnp.zeros((), jnp.int32),
         part=jnp.zeros((), jnp.int32),
-        play=begin(env_state, frame, network.initial_state(NUM_ENVS)),
+        rollout_state=begin(env_state, frame, network.initial_state(NUM_ENVS)),
         episode=jnp.zeros((), jnp.int32),
-        tally=new_tally(spec, NUM_ENVS, config.recent_iterations),
+        episode_stats=new_episode_stats(spec, NUM_ENVS, config.recent_iterations),
         buffer=empty_episodes(spec, config.collect.replay_frames),
         tokenizer=new_tokenizer_state(vqvae, config.tokenizer),
         world_model=new_world_model_state(model, config.world_model_learning),

@@ -36,7 +36,7 @@ def film_of(name: str, run: Run) -> Markup | None:
     decoders = to_compare(run.env.spec.name) | {"argmax": "argmax"}
     if run.config.decode_config not in [PRESETS[decoder] for decoder in decoders]:
         decoders["as trained"] = run.config.decode_config
-    with run.config.precisely():
+    with run.config.matmul_precision():
         return film(name, run.env.spec, compare_decoders(run, decoders, FRAMES))
 
 

@@ -15,7 +15,7 @@ from jaxtyping import Int32
 from itc import replay
 from itc.decoding.config import DecodeConfig
 from itc.envs.base import Environment
-from itc.envs.rollout import Play, rollout
+from itc.envs.rollout import RolloutState, rollout
 from itc.envs.whole_episodes import AT_ONCE_FROM_PYTHON as AT_ONCE
 from itc.envs.whole_episodes import play_episodes
 from itc.policies.lstm import LSTMState
@@ -24,7 +24,7 @@ from itc.replay import Replay
 from itc.tokenizers.perceptual import Perceptual
 from itc.tokenizers.vqvae import VQVAE
 from itc.train.agent import Metrics, Part, parts_of_updates
-from itc.train.collect import collect, count
+from itc.train.collect import collect, update_episode_stats
 from itc.train.imagine import imagination_metrics
 from itc.train.optimise import repeat
 from itc.train.vq_agent.config import LEAST_PIECE, SHORTEST_ROLLOUT, ImagineConfig, VQConfig
@@ -38,9 +38,9 @@ from itc.train.vq_agent.episodes import (
     steps_of,
     with_steps,
 )
-from itc.train.vq_agent.learn_policy import PolicyState, learn_policy
-from itc.train.vq_agent.learn_tokenizer import TokenizerState, learn_tokenizer, perceptual_of
-from itc.train.vq_agent.learn_world_model import WorldModelState, learn_world_model
+from itc.train.vq_agent.learn_policy import PolicyState, policy_update
+from itc.train.vq_agent.learn_tokenizer import TokenizerState, perceptual_of, tokenizer_update
+from itc.train.vq_agent.learn_world_model import WorldModelState, world_model_update
 from itc.train.vq_agent.model_env import VQWorld
 from itc.train.vq_agent.state import VQState
 from itc.types import Rollout
@@ -65,7 +65,7 @@ def parts_of(env: Environment, config: VQConfig, iteration: int) -> list[Part]:
             parts.append(Part("tokenizer", partial(_encode_replay, start)))
         learn = partial(_learn_world_model, config)
         parts += parts_of_updates("world model", learn, config.world_model_learning.updates, UPDATES_PER_PART)
-    if config.learn_policy and iteration >= config.imagine.after and config.imagine.updates:
+    if config.train_policy and iteration >= config.imagine.after and config.imagine.updates:
         learn = partial(_learn_in_imagination, env, config)
         parts += parts_of_updates("imagination", learn, config.imagine.updates, UPDATES_PER_PART)
     if config.evaluate.every and (iteration + 1) % config.evaluate.every == 0:
@@ -87,14 +87,16 @@ def _play(env: Environment, config: VQConfig, state: VQState, key: Array) -> tup
     player = player_of(state, collecting.temperature, collecting.epsilon)
     # Every epoch computes the recurrent state anew, from the last frames of the current episode.
     recurrent_state = _burned_in(player, state.buffer, state.episode, collecting.burn_in)
-    before = state.play._replace(policy=recurrent_state)
-    play, seen = collect(env, player, before, key, collecting.steps, ("last_frame",))
-    stored = steps_of(seen, int(state.episode), env.spec.cells)
-    outcome = seen.outcome._replace(last_frame=None)
+    before = state.rollout_state._replace(policy=recurrent_state)
+    rollout_state, real = collect(env, player, before, key, collecting.steps, ("last_frame",))
+    stored = steps_of(real, int(state.episode), env.spec.cells)
+    outcome = real.outcome._replace(last_frame=None)
     return state._replace(
-        play=play,
+        rollout_state=rollout_state,
         episode=jnp.int32(stored.episode),
-        tally=count(state.tally, seen._replace(frames=None, final_frame=None, outcome=outcome), state.iteration),
+        episode_stats=update_episode_stats(
+            state.episode_stats, real._replace(frames=None, final_frame=None, outcome=outcome), state.iteration
+        ),
         buffer=replay.add(state.buffer, stored.steps, stored.count),
     ), {}
 
@@ -111,12 +113,12 @@ def _burned_in(player: FramePolicy, buffer: Replay, episode: Int32[Array, ""], f
 
 def _learn_tokenizer(config: VQConfig, updates: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:
     perceptual = perceptual_of(config.tokenizer.perceptual_weights, config.compat.perceptual_dropout)
-    tokenizer, metrics = updated_tokenizer(state.tokenizer, state.buffer, perceptual, key, updates, config)
+    tokenizer, metrics = tokenizer_updates(state.tokenizer, state.buffer, perceptual, key, updates, config)
     return state._replace(tokenizer=tokenizer), metrics
 
 
 @partial(jax.jit, static_argnames=("updates", "config"), donate_argnames="tokenizer")
-def updated_tokenizer(
+def tokenizer_updates(
     tokenizer: TokenizerState,
     buffer: Replay,
     perceptual: Perceptual | None,
@@ -127,7 +129,7 @@ def updated_tokenizer(
     def update(tokenizer: TokenizerState, key: Array):
         pick_key, loss_key = random.split(key)
         frames = buffer.steps["frame"][0][pick(pick_key, beginnings(buffer, 1), config.tokenizer.frames)]
-        return learn_tokenizer(tokenizer, frames, perceptual, loss_key, config.tokenizer)
+        return tokenizer_update(tokenizer, frames, perceptual, loss_key, config.tokenizer)
 
     return repeat(update, tokenizer, key, updates)
 
@@ -155,12 +157,12 @@ def encode_replay(buffer: Replay, tokenizer: VQVAE, start: Int32[Array, ""]) -> 
 
 def _learn_world_model(config: VQConfig, updates: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:
     codebook = state.tokenizer.model.codebook
-    world_model, buffer, metrics = updated_world_model(state.world_model, state.buffer, codebook, key, updates, config)
+    world_model, buffer, metrics = world_model_updates(state.world_model, state.buffer, codebook, key, updates, config)
     return state._replace(world_model=world_model, buffer=buffer), metrics
 
 
 @partial(jax.jit, static_argnames=("updates", "config"), donate_argnames=("world_model", "buffer"))
-def updated_world_model(
+def world_model_updates(
     world_model: WorldModelState, buffer: Replay, codebook: Array, key: Array, updates: int, config: VQConfig
 ) -> tuple[WorldModelState, Replay, Metrics]:
     learning, allowed = config.world_model_learning, beginnings(buffer, LEAST_PIECE)
@@ -171,7 +173,7 @@ def updated_world_model(
         pick_key, dropout_key = random.split(key)
         first = sample_by_priority(pick_key, allowed, priority, prioritised, learning.sequences - prioritised)
         segments = segments_from(buffer, first, config.world_model.context_frames)
-        learned = learn_world_model(world_model, codebook, segments, dropout_key, learning, config.compat.late_ends)
+        learned = world_model_update(world_model, codebook, segments, dropout_key, learning, config.compat.late_ends)
         return (learned.state, priority.at[first].set(learned.priority)), learned.metrics
 
     start = (world_model, buffer.steps["priority"][0])
@@ -188,7 +190,7 @@ def segments_from(buffer: Replay, first: Int32[Array, " b"], length: int) -> Seg
 def _learn_in_imagination(
     env: Environment, config: VQConfig, updates: int, state: VQState, key: Array
 ) -> tuple[VQState, Metrics]:
-    policy, metrics = improved_in_imagination(
+    policy, metrics = imagination_updates(
         state.policy, world_of(state, env, config, config.decode_config), state.buffer, key, updates, config
     )
     return state._replace(policy=policy), metrics
@@ -201,7 +203,7 @@ def world_of(state: VQState, env: Environment, config: VQConfig, decoder: Decode
         model=state.world_model.model,
         tokenizer=state.tokenizer.model,
         statistics=state.tokenizer.statistics,
-        context=CONTEXT,
+        initial_frames=CONTEXT,
         curiosity=config.imagine.curiosity if exploring else 0.0,
         spec=env.spec,
         decoder=decoder,
@@ -211,7 +213,7 @@ def world_of(state: VQState, env: Environment, config: VQConfig, decoder: Decode
 
 
 @partial(jax.jit, static_argnames=("updates", "config"), donate_argnames="policy")
-def improved_in_imagination(
+def imagination_updates(
     policy: PolicyState, world: VQWorld, buffer: Replay, key: Array, updates: int, config: VQConfig
 ) -> tuple[PolicyState, Metrics]:
     codebook = world.tokenizer.codebook
@@ -221,13 +223,13 @@ def improved_in_imagination(
         recurrent_state, imagined = imagine_from_replay(
             world, token_policy, buffer, key, config.imagine, config.imagination_steps, config.compat.look_ahead
         )
-        policy, metrics = learn_policy(policy, recurrent_state, imagined, codebook, config.actor_critic)
+        policy, metrics = policy_update(policy, recurrent_state, imagined, codebook, config.actor_critic)
         return policy, metrics | imagination_metrics(imagined)
 
     return repeat(update, policy, key, updates)
 
 
-class ImaginedPlay(NamedTuple):
+class ImaginedRollout(NamedTuple):
     """An imagined rollout of the policy."""
 
     recurrent_state: LSTMState  # the policy's, at the start
@@ -243,7 +245,7 @@ def imagine_from_replay(
     steps: int,
     look_ahead: bool = False,
     read: bool = False,
-) -> ImaginedPlay:
+) -> ImaginedRollout:
     """An imagined rollout of the policy, starting from frames sampled from the replay buffer.
 
     From a sequence …, s_k−1, s_k, s_k+1 the rollout starts at s_k, with s_k−1 as context. The last frame is left out,
@@ -261,13 +263,13 @@ def imagine_from_replay(
         policy.initial_state(config.num_envs), policy.codebook[tokens[:, :current]], mask[:, :current]
     )
     world_state = world.start_from_tokens(
-        imagination_key, tokens[:, -1 - world.context : -1], action[:, -1 - world.context : -2]
+        imagination_key, tokens[:, -1 - world.initial_frames : -1], action[:, -1 - world.initial_frames : -2]
     )
-    start = Play(world_state, tokens[:, current], jnp.zeros(config.num_envs, bool), recurrent_state)
-    return ImaginedPlay(recurrent_state, rollout(world, start, policy, play_key, steps)[1])
+    start = RolloutState(world_state, tokens[:, current], jnp.zeros(config.num_envs, bool), recurrent_state)
+    return ImaginedRollout(recurrent_state, rollout(world, start, policy, play_key, steps)[1])
 
 
 def _evaluate(env: Environment, config: VQConfig, episodes: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:
     player = player_of(state, config.evaluate.temperature)
-    played = play_episodes(env.testing, player, key, episodes)
+    played = play_episodes(env.for_evaluation, player, key, episodes)
     return state, {"return": jnp.float32(played.returns.mean()), "length": jnp.float32(played.lengths.mean())}
