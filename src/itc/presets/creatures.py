@@ -4,18 +4,18 @@ from dataclasses import replace
 
 from itc.policies.conv_gru import PolicyConfig
 from itc.policies.encoders import EncoderConfig
-from itc.presets.minatar import QUICK as MINATAR_QUICK
+from itc.presets.minatar import SMALL
 from itc.presets.preset import Preset
 from itc.train.patch_agent.config import CollectConfig, ImagineConfig
 from itc.train.patch_agent.learn_world_model import WorldModelLearning
 
 QUICK = replace(
-    MINATAR_QUICK,
+    SMALL,
     env="creatures",
     decoder="conserving",
     interactions=73_728,
     collect=CollectConfig(num_envs=16, steps=96, replay_frames=32_000),
-    world_model=replace(MINATAR_QUICK.world_model, context_frames=8),
+    world_model=replace(SMALL.world_model, context_frames=8),
     # Many small minibatches: within minutes the number of updates matters most.
     world_model_learning=WorldModelLearning(updates=200, minibatches=1, sequences=4, learning_rate=2e-3),
     policy=PolicyConfig(EncoderConfig((16, 16, 32)), recurrent_size=64, hidden=128, initial_weights="unit-gain"),
