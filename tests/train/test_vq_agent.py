@@ -147,6 +147,51 @@ def test_the_tokenizer_can_be_frozen_after_some_iterations(env):
     assert learns == [True, True, False, False]
 
 
+def test_a_frozen_tokenizer_encodes_only_new_frames_with_the_same_result(env, run):
+    """Against encoding everything again; the buffer of 100 slots is full, so that new steps wrap around its end."""
+    config = dataclasses.replace(
+        VQ_TINY,
+        collect=dataclasses.replace(VQ_TINY.collect, iterations=5),
+        tokenizer=dataclasses.replace(VQ_TINY.tokenizer, stop_iteration=2),
+    )
+    assert [config.steps_to_encode(iteration) for iteration in range(1, 7)] == [100, 48, 48, 48, 0, 0]
+    tokenizer, state = run.state.tokenizer.model, jax.tree.map(jnp.copy, run.state)
+    for iteration in range(3):
+        play = work.parts_of(env, config, iteration)[0]
+        assert play.phase == "play"
+        state, _ = play.do(state, random.key(iteration))
+        buffer = state.buffer
+        everything, newest, nothing = (
+            work.encode_replay(jax.tree.map(jnp.copy, buffer), tokenizer, jnp.int32(0), jnp.int32(count))
+            for count in (buffer.slots, config.steps_to_encode(3), 0)
+        )
+        np.testing.assert_array_equal(newest.steps["tokens"], everything.steps["tokens"])
+        assert not np.array_equal(nothing.steps["tokens"], everything.steps["tokens"])
+        np.testing.assert_array_equal(nothing.steps["tokens"], buffer.steps["tokens"])
+        state = state._replace(buffer=newest)
+    assert int(state.buffer.stored) == state.buffer.slots
+
+
+def test_only_batches_with_new_steps_are_encoded(run):
+    """Of 300 steps the 10 newest are in one batch of 64; tokens that were made wrong elsewhere stay wrong."""
+    tokenizer, slots = run.state.tokenizer.model, 320
+    frames = jnp.resize(run.state.buffer.steps["frame"][0, :72], (slots, 64, 64, 3))
+    wrong = jnp.full((slots, 64), 999, jnp.uint16)
+    empty = episodes.empty_episodes(make("atari/pong").spec, slots)
+    buffer = episodes.with_steps(empty, frame=frames, tokens=wrong)._replace(head=jnp.int32(300), stored=jnp.int32(300))
+    tokens = np.asarray(work.encode_replay(buffer, tokenizer, jnp.int32(0), jnp.int32(10)).steps["tokens"][0])
+    assert (tokens[:256] == 999).all()
+    assert (tokens[256:] < 16).all()
+
+
+def test_the_mean_reward_is_logged_in_two_parts(straight):
+    lines = RunFolder(straight[0]).read_metrics()
+    for line, intrinsic in zip(lines[2:], (True, False), strict=True):  # the game is not played in the last
+        parts = [line[f"imagination/{part}_reward"] for part in ("extrinsic", "intrinsic")]
+        assert sum(parts) == pytest.approx(line["imagination/reward"], abs=1e-6)
+        assert (parts[1] > 0) == intrinsic
+
+
 def imagine(run, look_ahead):
     world, network = run.world("sample"), run.state.policy.network
     policy = TokenPolicy(network, world.tokenizer.codebook, reset_on_first=False)

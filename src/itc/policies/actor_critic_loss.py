@@ -23,7 +23,7 @@ class ActorCriticConfig(Settings):
     return_lambda: Fraction = 0.95  # λ of the λ-returns
     entropy_coefficient: NotNegative = 0.001  # weight of the entropy bonus
     return_batches: Count = 501  # number of recent batches from which the return scale is estimated
-    # Advantages are divided by half the range between the quantiles q and 1 − q of recent returns, at least 1
+    # advantages are divided by half the range between the quantiles q and 1 − q of recent returns, at least 1
     return_quantile: Annotated[float, Range(0, 0.5, without_high=True)] = 0.025
     learning_rate: Positive = 0.0002  # learning rate of AdamW
     weight_decay: NotNegative = 0.01  # weight decay of AdamW

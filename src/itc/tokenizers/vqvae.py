@@ -29,7 +29,7 @@ class VQVAEConfig(Settings):
 
     codes: Count = 512  # size of the codebook
     code_size: Count = 256  # size of a code vector
-    # Channels of the encoder's convolutions, the decoder's in reverse; each but the first halves height and width
+    # channels of the encoder's convolutions, the decoder's in reverse; each but the first halves height and width
     channels: tuple[Count, ...] = (64, 128, 256, 512)
     groups: Count = 8  # groups in GroupNorm
 

@@ -39,7 +39,7 @@ class POPConfig(Settings):
     heads: Count = 4  # retention heads per layer
     hidden: Count = 1024  # width of the feed-forward layers
     dropout: FractionBelowOne = 0.1  # dropout rate on retention outputs, feed-forward layers and residuals
-    # Rotary position embedding: over the token index (1d) or over time, row and column (3d)
+    # rotary position embedding: over the token index (1d) or over time, row and column (3d)
     rotary: Literal["1d", "3d"] = "3d"
     absolute: bool = True  # add a learned embedding per cell of the grid
     context_frames: Count = 10  # frames per training sequence

@@ -54,7 +54,7 @@ class TokenizerLearning(Settings):
     batch_size: Count = 128  # frames per update
     start_iteration: CountOrZero = 5  # iterations before the tokenizer is trained
     stop_iteration: Count | None = None  # iterations after which the tokenizer is frozen; None: never, as published
-    # Updates without use after which a dead code is reset to the encoder output with the largest quantisation error;
+    # updates without use after which a dead code is reset to the encoder output with the largest quantisation error;
     # 0: never
     revive_after_updates: CountOrZero = 0
     learning_rate: Positive = 1e-4  # learning rate of AdamW
@@ -137,7 +137,7 @@ class VQConfig(TrainConfig):
     precision: ClassVar[str | None] = "highest"  # as in the published agents
 
     env: EnvName = "atari/pong"  # environment: a name from `itc envs`, or module:function for one of your own
-    # Preset that turns predicted logits into the next frame's tokens (docs/decoders.md)
+    # preset that turns predicted logits into the next frame's tokens (docs/decoders.md)
     decoder: DecoderName = "paper-atari"
     total_iterations: Count = 600  # iterations of the whole run
     collect: CollectConfig = field(default_factory=CollectConfig)
