@@ -52,15 +52,15 @@ def test_updates_of_a_full_run():
     assert scheduled_updates(CONFIG) == (119_000, 115_000, 44_000)
 
 
-def test_the_replay_buffer_is_encoded_once_an_epoch():
-    last_epoch = CONFIG.interactions_after(CONFIG.epochs) * encoder_operations(CONFIG.tokenizer.vqvae)
-    assert last_epoch / TERA == pytest.approx(63, rel=0.02)
-    # Epochs 26 … 500 encode what was played up to then, 501 … 600 everything.
+def test_the_replay_buffer_is_encoded_once_an_iteration():
+    last_iteration = CONFIG.interactions_after(CONFIG.total_iterations) * encoder_operations(CONFIG.tokenizer.vqvae)
+    assert last_iteration / TERA == pytest.approx(63, rel=0.02)
+    # Iterations 26 … 500 encode what was played up to then, 501 … 600 everything.
     assert frames_read(CONFIG) == 200 * sum(range(26, 501)) + 100 * 100_000
 
 
 def test_a_full_run_takes_less_than_the_published_one():
-    """779 PFLOP as published, of which 184 TFLOP an epoch go into encoding the same frames again and again."""
+    """779 PFLOP as published, of which 184 TFLOP an iteration go into encoding the same frames again and again."""
     counted = counted_run(CONFIG)
     assert counted.tokenizer + counted.perceptual == pytest.approx(234e15, rel=0.02)
     assert 0.8 < sum(counted) / 779e15 < 0.9

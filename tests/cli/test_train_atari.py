@@ -1,6 +1,7 @@
 """The Atari agent as people run it, with the same commands as any other."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -82,6 +83,27 @@ def test_mistakes_are_refused_with_a_sentence(tmp_path):
     assert_refused((*train, "--tokenizer.vqvae.channels", "16", "32", "64"), "makes a grid of (16, 16)")
     assert_refused((*train, "--collect.epsilon", "2"), "epsilon must be in [0, 1]")
     assert not (tmp_path / "run").exists()  # nothing was started
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("--epochs=3", "--epochs is called --total-iterations now"),
+    ("--world-model-learning.sequences=3", "is called --world-model-learning.batch-size now"),
+    ("--actor-critic.mask-after-end", "is called --imagine.learn-after-end now"),
+    ("--compat.no-late-ends", "is called --compat.done-one-step-late now"),
+])  # fmt: skip
+def test_old_names_are_refused_with_the_new_one(old, new):
+    assert_refused(("train", "atari/pong/quick", old), new)
+
+
+def test_every_option_has_a_help_text():
+    """A formatter that moves a comment into parentheses takes the help text away."""
+    said = re.sub(r"[│╭╰─╮╯]", " ", run("train", "atari/breakout/quick", "--help").stdout)
+    lines = [line.strip() for line in said.splitlines()]
+    options = [number for number, line in enumerate(lines) if line.startswith("--")]
+    assert len(options) > 60
+    for number in options:
+        assert lines[number + 1], lines[number]
+        assert not lines[number + 1].startswith("(default"), lines[number]
 
 
 def test_measures_that_follow_creatures_are_refused(straight):

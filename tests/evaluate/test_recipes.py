@@ -82,7 +82,7 @@ def test_every_table_shows_the_papers_numbers_and_what_is_reduced(name):
     assert all(published.rows(table) for table in recipe.published)
     said = " ".join(reductions(recipe, 1))
     assert f"seeds 1 ({recipe.seeds})" in said
-    assert ("epochs 12 (600)" if name.startswith("atari") else "(1,000,000)") in said
+    assert ("total_iterations 12 (600)" if name.startswith("atari") else "(1,000,000)") in said
 
 
 @pytest.mark.parametrize("name", SEEDS)

@@ -148,7 +148,9 @@ def test_the_better_arm_is_found():
     assert float(value[-1]) == pytest.approx(2, abs=0.4)
 
 
-@pytest.mark.parametrize("wrong", [{"discount": 1.1}, {"lambda_": -0.1}, {"return_tail": 0.5}, {"return_batches": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"discount": 1.1}, {"return_lambda": -0.1}, {"return_quantile": 0.5}, {"return_batches": 0}]
+)
 def test_settings_out_of_range(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         ActorCriticConfig(**wrong)

@@ -72,7 +72,7 @@ def test_epsilon_is_how_often_a_random_action_is_played(network):
 def test_first_frames_reset_the_recurrent_state(network):
     first = jnp.arange(NUM_ENVS) % 2 == 0
     found = {
-        name: play(TokenPolicy(network, CODEBOOK, resets=resets), recurrent_state, TOKENS, first, random.key(4))
+        name: play(TokenPolicy(network, CODEBOOK, reset_on_first=resets), recurrent_state, TOKENS, first, random.key(4))
         for name, resets, recurrent_state in (
             ("ours", True, STATE),
             ("fresh", True, network.initial_state(NUM_ENVS)),
@@ -123,7 +123,7 @@ class Turning(eqx.Module):
 
 def test_learning_sees_what_playing_saw(network):
     """An imagined rollout of tokens is a rollout, and unrolling it gives the recorded value estimates, ends or not."""
-    policy, tokens = TokenPolicy(network, CODEBOOK, resets=False), TOKENS[:5]
+    policy, tokens = TokenPolicy(network, CODEBOOK, reset_on_first=False), TOKENS[:5]
     start = LSTMState(*(half[:5] for half in STATE))
     after, seen = eqx.filter_jit(rollout)(
         Turning(), RolloutState((jnp.int32(0), tokens), tokens, NOT_FIRST[:5], start), policy, random.key(4), 6

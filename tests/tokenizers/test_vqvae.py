@@ -156,8 +156,8 @@ def test_everything_is_as_in_torch(model, statistics, frames):
     for name, theirs in terms.items():
         assert_close(metrics[name], theirs)
     assert_close(metrics["codes_used"], len(tokens.unique()) / 12)
-    assert_close(learned_from.statistics.mean, decoder[0].running_mean)
-    assert_close(learned_from.statistics.variance, decoder[0].running_var)
+    assert_close(learned_from.latent_stats.mean, decoder[0].running_mean)
+    assert_close(learned_from.latent_stats.variance, decoder[0].running_var)
     assert_close(gradient.codebook, codebook.grad)
     for ours, theirs in ((gradient.encoder, encoder), (gradient.decoder, decoder)):
         with_weights = [layer for layer in theirs if hasattr(layer, "weight")]
@@ -337,7 +337,7 @@ def test_it_learns(fresh):
         (_, (made, metrics)), gradient = loss_and_gradient(model, statistics, frames)
         with foreign_rules():
             updates, state = optimiser.update(gradient, state)
-        return eqx.apply_updates(model, updates), made.statistics, state, metrics
+        return eqx.apply_updates(model, updates), made.latent_stats, state, metrics
 
     statistics, state, errors = new_statistics(TINY), optimiser.init(model), []
     for _ in range(100):

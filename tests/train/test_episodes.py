@@ -10,14 +10,14 @@ from itc import replay
 from itc.envs.base import Step
 from itc.train.vq_agent.episodes import (
     NEW_PRIORITY,
-    beginnings,
     empty_episodes,
-    endings,
-    pick,
-    piece_from,
-    piece_until,
     sample_by_priority,
+    sample_uniform,
+    sequence_ending_at,
+    sequence_from,
     steps_of,
+    valid_ends,
+    valid_starts,
     with_steps,
 )
 from itc.types import EnvSpec, Rollout
@@ -67,19 +67,19 @@ def test_an_episode_leaves_its_last_frame_without_an_action():
 
 def test_pieces_begin_and_end_within_episodes():
     buffer, _ = filled(16, played([0, 1, 0, 0, 1], [0] * 5))  # episodes of 3 and 4 frames, 7 slots
-    np.testing.assert_array_equal(np.flatnonzero(beginnings(buffer, 3)), [0, 3, 4])
-    np.testing.assert_array_equal(np.flatnonzero(endings(buffer, 3)), [2, 5, 6])
-    np.testing.assert_array_equal(np.flatnonzero(beginnings(buffer, 4)), [3])
-    np.testing.assert_array_equal(np.flatnonzero(endings(buffer, 4)), [6])
-    np.testing.assert_array_equal(np.flatnonzero(beginnings(buffer, 1)), range(7))
+    np.testing.assert_array_equal(np.flatnonzero(valid_starts(buffer, 3)), [0, 3, 4])
+    np.testing.assert_array_equal(np.flatnonzero(valid_ends(buffer, 3)), [2, 5, 6])
+    np.testing.assert_array_equal(np.flatnonzero(valid_starts(buffer, 4)), [3])
+    np.testing.assert_array_equal(np.flatnonzero(valid_ends(buffer, 4)), [6])
+    np.testing.assert_array_equal(np.flatnonzero(valid_starts(buffer, 1)), range(7))
 
 
 def test_pieces_are_padded_where_the_episode_has_no_more():
     buffer, _ = filled(16, played([0, 1, 0, 0, 1], [0] * 5))
-    later = piece_from(buffer, jnp.array([1, 3]), 4, "frame")
+    later = sequence_from(buffer, jnp.array([1, 3]), 4, "frame")
     np.testing.assert_array_equal(later.mask, [[1, 1, 0, 0], [1, 1, 1, 1]])
     np.testing.assert_array_equal(later.steps["frame"][1, :, 0, 0, 0], [2, 3, 4, 104])
-    earlier = piece_until(buffer, jnp.array([1, 6]), 4, "frame")
+    earlier = sequence_ending_at(buffer, jnp.array([1, 6]), 4, "frame")
     np.testing.assert_array_equal(earlier.mask, [[0, 0, 1, 1], [1, 1, 1, 1]])
     np.testing.assert_array_equal(earlier.steps["frame"][0, 2:, 0, 0, 0], [0, 1])
 
@@ -91,20 +91,20 @@ def test_the_oldest_are_overwritten_and_no_piece_crosses_the_write_head():
     frames = leaf(buffer, "frame")[:, 0, 0, 0]
     np.testing.assert_array_equal(frames, [10, 11, 2, 3, 4, 5, 6, 7, 8, 9])
     # All of one episode: pieces of 3 begin anywhere but at the two newest.
-    np.testing.assert_array_equal(np.flatnonzero(beginnings(buffer, 3)), [2, 3, 4, 5, 6, 7, 8, 9])
-    np.testing.assert_array_equal(np.flatnonzero(endings(buffer, 3)), [0, 1, 4, 5, 6, 7, 8, 9])
-    over_the_end = piece_from(buffer, jnp.array([8]), 5, "frame")
+    np.testing.assert_array_equal(np.flatnonzero(valid_starts(buffer, 3)), [2, 3, 4, 5, 6, 7, 8, 9])
+    np.testing.assert_array_equal(np.flatnonzero(valid_ends(buffer, 3)), [0, 1, 4, 5, 6, 7, 8, 9])
+    over_the_end = sequence_from(buffer, jnp.array([8]), 5, "frame")
     np.testing.assert_array_equal(over_the_end.steps["frame"][0, :4, 0, 0, 0], [8, 9, 10, 11])
     np.testing.assert_array_equal(over_the_end.mask[0], [1, 1, 1, 1, 0])
-    np.testing.assert_array_equal(piece_until(buffer, jnp.array([3]), 4).mask[0], [0, 0, 1, 1])
+    np.testing.assert_array_equal(sequence_ending_at(buffer, jnp.array([3]), 4).mask[0], [0, 0, 1, 1])
 
 
 def test_picks_are_allowed_and_do_not_repeat():
     allowed = jnp.zeros(50, bool).at[jnp.arange(0, 50, 3)].set(True)
-    chosen = np.asarray(pick(random.key(0), allowed, 10))
+    chosen = np.asarray(sample_uniform(random.key(0), allowed, 10))
     assert len(set(chosen)) == 10
     assert np.asarray(allowed)[chosen].all()
-    few = np.asarray(pick(random.key(0), jnp.zeros(50, bool).at[7].set(True), 4))
+    few = np.asarray(sample_uniform(random.key(0), jnp.zeros(50, bool).at[7].set(True), 4))
     np.testing.assert_array_equal(few, [7, 7, 7, 7])
 
 

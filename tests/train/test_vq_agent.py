@@ -21,7 +21,7 @@ from itc.train.runs import Run
 from itc.train.state import digest
 from itc.train.vq_agent import episodes, phases
 from itc.train.vq_agent.config import (
-    LEAST_PIECE,
+    MIN_STEPS_FOR_TRAINING,
     CollectConfig,
     Compat,
     EvaluateConfig,
@@ -29,7 +29,7 @@ from itc.train.vq_agent.config import (
     TokenizerLearning,
     VQConfig,
 )
-from itc.train.vq_agent.learn_tokenizer import LATELY
+from itc.train.vq_agent.learn_tokenizer import IN_USE_WINDOW
 from itc.world_models.pop import POPConfig
 from itc.world_models.pop_losses import pop_loss
 
@@ -65,9 +65,9 @@ def test_every_phase_does_something(straight):
     lines = RunFolder(folder).read_metrics()
     assert [sorted(line["seconds"]) for line in lines] == [
         ["play", "tokenizer"],
-        ["play", "tokenizer", "world model"],
-        ["imagination", "play", "tokenizer", "world model"],
-        ["imagination", "tokenizer", "world model"],
+        ["encoding", "play", "tokenizer", "world model"],
+        ["encoding", "imagination", "play", "tokenizer", "world model"],
+        ["encoding", "imagination", "tokenizer", "world model"],
     ]
     assert [line["interactions"] for line in lines] == [24, 48, 72, 72]
     assert 1 <= lines[-1]["codes"] <= 16
@@ -75,8 +75,8 @@ def test_every_phase_does_something(straight):
     assert (priority != episodes.NEW_PRIORITY).any()
 
 
-def test_an_epoch_without_play_has_no_return_of_its_own(straight, env, tmp_path):
-    """Not even that of an older epoch whose slot in the ring it would have."""
+def test_an_iteration_without_play_has_no_return_of_its_own(straight, env, tmp_path):
+    """Not even that of an older iteration whose slot in the ring it would have."""
     state, longer = straight[1], VQ_TINY.with_iterations(5)
     at = 4 % longer.recent_iterations
     episode_stats = state.episode_stats._replace(
@@ -125,12 +125,13 @@ def updates_of(part):
 
 def test_the_schedule_of_the_paper(env):
     config = VQConfig()
-    counts = {"tokenizer": 0, "world model": 0, "imagination": 0, "play": 0, "evaluation": 0}
+    counts = {"encoding": 0, "tokenizer": 0, "world model": 0, "imagination": 0, "play": 0, "evaluation": 0}
     for iteration in range(config.iterations):
         for part in phases.parts_of(env, config, iteration):
             counts[part.phase] += 1 if part.phase in ("play", "evaluation") else updates_of(part)
     rounds = 2 * 30
     assert counts == {
+        "encoding": 0,  # no updates
         "tokenizer": 119_000,
         "world model": 115_000,
         "imagination": 44_000,
@@ -143,18 +144,62 @@ def test_the_schedule_of_the_paper(env):
     assert config.evaluation_episodes == 104
 
 
-def test_the_tokenizer_can_be_frozen_after_some_epochs(env):
-    config = dataclasses.replace(VQ_TINY, tokenizer=dataclasses.replace(VQ_TINY.tokenizer, until=2))
+def test_the_tokenizer_can_be_frozen_after_some_iterations(env):
+    config = dataclasses.replace(VQ_TINY, tokenizer=dataclasses.replace(VQ_TINY.tokenizer, stop_iteration=2))
     learns = [
-        any(part.phase == "tokenizer" and updates_of(part) for part in phases.parts_of(env, config, iteration))
-        for iteration in range(4)
+        any(part.phase == "tokenizer" for part in phases.parts_of(env, config, iteration)) for iteration in range(4)
     ]
     assert learns == [True, True, False, False]
 
 
+def test_a_frozen_tokenizer_encodes_only_new_frames_with_the_same_result(env, run):
+    """Against encoding everything again; the buffer of 100 slots is full, so that new steps wrap around its end."""
+    config = dataclasses.replace(
+        VQ_TINY,
+        collect=dataclasses.replace(VQ_TINY.collect, iterations=5),
+        tokenizer=dataclasses.replace(VQ_TINY.tokenizer, stop_iteration=2),
+    )
+    assert [config.steps_to_encode(iteration) for iteration in range(1, 7)] == [100, 48, 48, 48, 0, 0]
+    tokenizer, state = run.state.tokenizer.model, jax.tree.map(jnp.copy, run.state)
+    for iteration in range(3):
+        play = phases.parts_of(env, config, iteration)[0]
+        assert play.phase == "play"
+        state, _ = play.do(state, random.key(iteration))
+        buffer = state.buffer
+        everything, newest, nothing = (
+            phases.encode_replay(jax.tree.map(jnp.copy, buffer), tokenizer, jnp.int32(0), jnp.int32(count))
+            for count in (buffer.slots, config.steps_to_encode(3), 0)
+        )
+        np.testing.assert_array_equal(newest.steps["tokens"], everything.steps["tokens"])
+        assert not np.array_equal(nothing.steps["tokens"], everything.steps["tokens"])
+        np.testing.assert_array_equal(nothing.steps["tokens"], buffer.steps["tokens"])
+        state = state._replace(buffer=newest)
+    assert int(state.buffer.stored) == state.buffer.slots
+
+
+def test_only_batches_with_new_steps_are_encoded(run):
+    """Of 300 steps the 10 newest are in one batch of 64; tokens that were made wrong elsewhere stay wrong."""
+    tokenizer, slots = run.state.tokenizer.model, 320
+    frames = jnp.resize(run.state.buffer.steps["frame"][0, :72], (slots, 64, 64, 3))
+    wrong = jnp.full((slots, 64), 999, jnp.uint16)
+    empty = episodes.empty_episodes(make("atari/pong").spec, slots)
+    buffer = episodes.with_steps(empty, frame=frames, tokens=wrong)._replace(head=jnp.int32(300), stored=jnp.int32(300))
+    tokens = np.asarray(phases.encode_replay(buffer, tokenizer, jnp.int32(0), jnp.int32(10)).steps["tokens"][0])
+    assert (tokens[:256] == 999).all()
+    assert (tokens[256:] < 16).all()
+
+
+def test_the_mean_reward_is_logged_in_two_parts(straight):
+    lines = RunFolder(straight[0]).read_metrics()
+    for line, intrinsic in zip(lines[2:], (True, False), strict=True):  # the game is not played in the last
+        parts = [line[f"imagination/{part}_reward"] for part in ("extrinsic", "intrinsic")]
+        assert sum(parts) == pytest.approx(line["imagination/reward"], abs=1e-6)
+        assert (parts[1] > 0) == intrinsic
+
+
 def imagine(run, look_ahead):
     world, network = run.world("sample"), run.state.policy.network
-    policy = TokenPolicy(network, world.tokenizer.codebook, resets=False)
+    policy = TokenPolicy(network, world.tokenizer.codebook, reset_on_first=False)
     return phases.imagine_from_replay(
         world, policy, run.state.buffer, random.key(0), VQ_TINY.imagine, VQ_TINY.imagination_steps, look_ahead
     )
@@ -163,9 +208,9 @@ def imagine(run, look_ahead):
 @pytest.mark.parametrize("look_ahead", [False, True])
 def test_an_imagined_rollout_starts_at_the_frame_that_its_first_action_is_chosen_from(run, look_ahead):
     """In the authors' code it does not: there the policy sees the frame after it."""
-    pick_key = random.split(random.key(0), 3)[0]
-    last = episodes.pick(pick_key, episodes.endings(run.state.buffer, 4), VQ_TINY.imagine.num_envs)
-    tokens = np.asarray(episodes.piece_until(run.state.buffer, last, 6, "tokens").steps["tokens"])
+    sample_key = random.split(random.key(0), 3)[0]
+    last = episodes.sample_uniform(sample_key, episodes.valid_ends(run.state.buffer, 4), VQ_TINY.imagine.num_envs)
+    tokens = np.asarray(episodes.sequence_ending_at(run.state.buffer, last, 6, "tokens").steps["tokens"])
     seen = imagine(run, look_ahead).rollout.frames[:, 0]
     np.testing.assert_array_equal(seen, tokens[:, -1 if look_ahead else -2])
 
@@ -186,7 +231,7 @@ def test_nothing_is_copied_into_the_first_frame_as_released_nor_across_an_end_ot
     copying = dataclasses.replace(PRESETS["paper"], wildcard_cost=0.99)
     tokens = run.state.buffer.steps["tokens"][0, :2].astype(jnp.int32)[None]
     action = jnp.zeros(1, jnp.int32)
-    compat = Compat(first_step_sampled=released, copy_after_done=released)
+    compat = Compat(first_frame_without_copying=released, copy_after_done=released)
     world = run.agent.world(run.state, env, dataclasses.replace(VQ_TINY, compat=compat), copying)
     certain = jnp.where(jnp.arange(2) == int(ends), 100.0, -100.0)
     world = eqx.tree_at(lambda world: world.model.done_head.outer.bias, world, certain)
@@ -204,16 +249,16 @@ def test_priorities_are_updated_where_sequences_were_sampled(straight):
     buffer = episodes.with_steps(state.buffer, priority=jnp.full(state.buffer.slots, episodes.NEW_PRIORITY))
     copies = jax.tree.map(jnp.copy, (state.world_model, buffer))
     _, after, _ = phases.world_model_updates(*copies, state.tokenizer.model.codebook, random.key(5), 1, VQ_TINY)
-    pick_key, dropout_key = random.split(random.split(random.key(5), 1)[0])
+    sample_key, dropout_key = random.split(random.split(random.key(5), 1)[0])
     learning = VQ_TINY.world_model_learning
     first = episodes.sample_by_priority(
-        pick_key, episodes.beginnings(buffer, LEAST_PIECE), buffer.steps["priority"][0],
-        learning.prioritised_sequences, learning.sequences - learning.prioritised_sequences,
+        sample_key, episodes.valid_starts(buffer, MIN_STEPS_FOR_TRAINING), buffer.steps["priority"][0],
+        learning.prioritised_sequences, learning.batch_size - learning.prioritised_sequences,
     )  # fmt: skip
-    segments = phases.segments_from(buffer, first, VQ_TINY.world_model.context_frames)
+    sequences = phases.sequences_from(buffer, first, VQ_TINY.world_model.context_frames)
     codebook = state.tokenizer.model.codebook
     _, (priority, _) = jax.jit(pop_loss, static_argnums=4)(
-        state.world_model.model, codebook, segments, dropout_key, False
+        state.world_model.model, codebook, sequences, dropout_key, False
     )
     expected = buffer.steps["priority"][0].at[first].set(priority)
     np.testing.assert_allclose(after.steps["priority"][0], expected, rtol=1e-4)
@@ -224,12 +269,12 @@ def test_codes_in_use_are_those_that_were_used_lately(run, env):
     fresh = run.agent.new_state(env, VQ_TINY, 0)
     assert run.agent.codes(fresh) == 0
     learned = run.state.tokenizer
-    idle = jnp.where(jnp.arange(16) < 3, 0, LATELY)
+    idle = jnp.where(jnp.arange(16) < 3, 0, IN_USE_WINDOW)
     state = run.state._replace(tokenizer=learned._replace(idle=idle))
     assert run.agent.codes(state) == 3
     pictures, most, _ = run.agent.code_pictures(state)
     assert (pictures.shape, most) == ((3, 8, 8, 3), 16)
-    uniform = learned.model.decode(jnp.full((1, 64), 2, jnp.int32), learned.statistics)[0]
+    uniform = learned.model.decode(jnp.full((1, 64), 2, jnp.int32), learned.latent_stats)[0]
     np.testing.assert_array_equal(pictures[2], uniform[32:40, 32:40])
 
 
@@ -242,16 +287,16 @@ def test_imagined_rollouts_for_the_viewer_have_frames(run):
 def test_the_intrinsic_reward_ends_with_real_play(run, env):
     late = run.state._replace(iteration=jnp.int32(3))
     early = run.state._replace(iteration=jnp.int32(2))
-    assert [float(phases.world_of(state, env, VQ_TINY, PRESETS["sample"]).curiosity) for state in (early, late)] == [
-        1,
-        0,
-    ]
-    released = dataclasses.replace(VQ_TINY, compat=Compat(curious_to_the_end=True))
-    assert float(phases.world_of(late, env, released, PRESETS["sample"]).curiosity) == 1
+    assert [
+        float(phases.world_of(state, env, VQ_TINY, PRESETS["sample"]).intrinsic_reward_weight)
+        for state in (early, late)
+    ] == [1, 0]
+    released = dataclasses.replace(VQ_TINY, compat=Compat(intrinsic_reward_after_collection=True))
+    assert float(phases.world_of(late, env, released, PRESETS["sample"]).intrinsic_reward_weight) == 1
 
 
 def test_burn_in_uses_the_frames_of_the_current_episode_only(run):
-    """The policy's recurrent state at the start of an epoch: from the current episode's frames, without actions."""
+    """The policy's recurrent state at the start of an iteration: from the current episode's frames, without actions."""
     player = phases.player_of(run.state, 1.0)
     initial = phases._burned_in(player, run.state.buffer, run.state.episode + 1, 4)
     assert not np.asarray(initial.hidden).any()
@@ -271,8 +316,8 @@ def test_missing_perceptual_weights_are_warned_about_once():
 @pytest.mark.parametrize(("changes", "words"), [
     ({"decoder": "magic"}, "unknown decoder 'magic'"),
     ({"world_model": POPConfig(codes=100)}, "must be equal"),
-    ({"tokenizer": TokenizerLearning(after=30)}, "must not decrease"),
-    ({"epochs": 0}, "epochs must be at least 1"),
+    ({"tokenizer": TokenizerLearning(start_iteration=30)}, "must not decrease"),
+    ({"total_iterations": 0}, "total_iterations must be at least 1"),
     ({"imagine": ImagineConfig(num_envs=200_000)}, "imagine.num_envs 200000 must not exceed collect.replay_frames"),
 ])  # fmt: skip
 def test_impossible_settings_are_refused_with_a_sentence(changes, words):
@@ -285,7 +330,7 @@ def test_impossible_settings_are_refused_with_a_sentence(changes, words):
     (CollectConfig, {"epsilon": 2.0}, r"epsilon must be in \[0, 1\]"),
     (CollectConfig, {"replay_frames": 300}, "at least twice steps"),
     (EvaluateConfig, {"temperature": 0.0}, "temperature must be greater than 0"),
-    (TokenizerLearning, {"until": 5}, "until 5 leaves no epoch"),
+    (TokenizerLearning, {"stop_iteration": 5}, "stop_iteration 5 must be greater than start_iteration 5"),
     (TokenizerLearning, {"perceptual_weights": ("vgg.pth",)}, "takes two files"),
     (ImagineConfig, {"updates": -1}, "updates must be at least 0, got -1"),
 ])  # fmt: skip
@@ -300,7 +345,7 @@ def test_a_run_of_another_agent_is_refused_by_name(tmp_path):
     folder = RunFolder(tmp_path)
     folder.write_config(VQ_TINY, "tiny", 0)
     assert folder.read_config() == (VQ_TINY, "tiny", 0)
-    folder.check_same(dataclasses.replace(VQ_TINY, epochs=9), 0)
+    folder.check_same(dataclasses.replace(VQ_TINY, total_iterations=9), 0)
     with pytest.raises(RunError, match="the agent is 'vqvae' there and 'patches' here"):
         folder.check_same(TINY, 0)
 

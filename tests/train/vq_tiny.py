@@ -16,17 +16,20 @@ from itc.world_models.pop import POPConfig
 VQ_TINY = VQConfig(
     env="atari/pong",
     decoder="paper-atari",  # needs no solver on the host, so that compiled programs can be cached for the next process
-    epochs=4,
-    collect=CollectConfig(epochs=3, steps=24, burn_in=4, replay_frames=100),
+    total_iterations=4,
+    collect=CollectConfig(iterations=3, steps=24, burn_in=4, replay_frames=100),
     tokenizer=TokenizerLearning(
-        vqvae=VQVAEConfig(codes=16, code_size=8, channels=(4, 4, 4, 4), groups=2), updates=2, frames=4, after=0
+        vqvae=VQVAEConfig(codes=16, code_size=8, channels=(4, 4, 4, 4), groups=2),
+        updates=2,
+        batch_size=4,
+        start_iteration=0,
     ),
     world_model=POPConfig(
         codes=16, layers=1, width=8, heads=1, hidden=8, context_frames=4, blocks_per_chunk=2, head_hidden=8, members=2
     ),
-    world_model_learning=WorldModelLearning(updates=2, sequences=4, after=1),
+    world_model_learning=WorldModelLearning(updates=2, batch_size=4, start_iteration=1),
     policy=LSTMPolicyConfig(channels=(2, 2), hidden=8),
     actor_critic=ActorCriticConfig(return_batches=5),
-    imagine=ImagineConfig(updates=2, num_envs=3, burn_in=4, after=2),
+    imagine=ImagineConfig(updates=2, num_envs=3, burn_in=4, start_iteration=2),
     evaluate=EvaluateConfig(every=0),
 )

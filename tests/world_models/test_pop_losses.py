@@ -12,16 +12,16 @@ from test_pop import ACTIONS, CELLS, SMALL, make
 
 from itc.networks.hl_gauss import REWARDS
 from itc.world_models.pop import POPConfig, POPWorldModel
-from itc.world_models.pop_losses import Segments, decays, intrinsic_reward, pop_loss
+from itc.world_models.pop_losses import Sequences, decays, intrinsic_reward, pop_loss
 
 B, T = 6, 4
 CODEBOOK = jnp.asarray(np.random.default_rng(5).normal(size=(SMALL.codes, SMALL.width)), jnp.float32)
 LENGTHS = np.array([4, 4, 3, 4, 3, 4])
 
 
-def some_segments(lengths=LENGTHS, seed=7):
+def some_sequences(lengths=LENGTHS, seed=7):
     generator = np.random.default_rng(seed)
-    return Segments(
+    return Sequences(
         jnp.asarray(generator.integers(SMALL.codes, size=(B, T, CELLS)), jnp.int32),
         jnp.asarray(generator.integers(ACTIONS, size=(B, T)), jnp.int32),
         jnp.asarray(generator.normal(size=(B, T)), jnp.float32),
@@ -35,9 +35,9 @@ def model():
     return make()
 
 
-evaluate = jax.jit(lambda model, segments: pop_loss(model, CODEBOOK, segments, None))
+evaluate = jax.jit(lambda model, sequences: pop_loss(model, CODEBOOK, sequences, None))
 with_slopes = jax.jit(jax.value_and_grad(pop_loss, argnums=(0, 1), has_aux=True))
-curiosity_slopes = jax.jit(jax.grad(lambda model, segments: evaluate(model, segments)[1][1]["curiosity_loss"]))
+curiosity_slopes = jax.jit(jax.grad(lambda model, sequences: evaluate(model, sequences)[1][1]["curiosity_loss"]))
 
 
 def log_softmax(logits):
@@ -47,11 +47,11 @@ def log_softmax(logits):
 
 
 def test_losses_equal_plain_loops(model):
-    segments = some_segments()
-    prediction = jax.jit(lambda m: m(CODEBOOK[segments.tokens], segments.actions))(model)
-    tokens, _, _, ends, mask = (np.asarray(part) for part in segments)
+    sequences = some_sequences()
+    prediction = jax.jit(lambda m: m(CODEBOOK[sequences.tokens], sequences.actions))(model)
+    tokens, _, _, ends, mask = (np.asarray(part) for part in sequences)
     predicted, reward, done, members = (log_softmax(part) for part in prediction)
-    targets = np.asarray(REWARDS.targets(segments.rewards), np.float64)
+    targets = np.asarray(REWARDS.targets(sequences.rewards), np.float64)
     token_losses, reward_losses, done_losses, late_losses, curiosity_losses = [], [], [], [], []
     priority = []
     for b in range(B):
@@ -70,38 +70,38 @@ def test_losses_equal_plain_loops(model):
         reward_losses += of_rewards
     parts = {"token_loss": token_losses, "reward_loss": reward_losses, "done_loss": done_losses}
     expected = {name: np.mean(part) for name, part in (parts | {"curiosity_loss": curiosity_losses}).items()}
-    loss, (ours, metrics) = evaluate(model, segments)
+    loss, (ours, metrics) = evaluate(model, sequences)
     for name, value in expected.items():
         np.testing.assert_allclose(metrics[name], value, rtol=1e-4, err_msg=name)
     np.testing.assert_allclose(loss, sum(expected.values()), rtol=1e-4)
     np.testing.assert_allclose(ours, priority, rtol=1e-4)
     assert 0 <= float(metrics["token_accuracy"]) <= 1
-    late = jax.jit(partial(pop_loss, late_ends=True))(model, CODEBOOK, segments, None)[1][1]
+    late = jax.jit(partial(pop_loss, done_one_step_late=True))(model, CODEBOOK, sequences, None)[1][1]
     np.testing.assert_allclose(late["done_loss"], np.mean(late_losses), rtol=1e-4)
     np.testing.assert_allclose(late["reward_loss"], metrics["reward_loss"], rtol=1e-5)
 
 
 def test_padding_changes_nothing(model):
-    segments, other = some_segments(), some_segments(seed=8)
-    padded = segments._replace(
+    sequences, other = some_sequences(), some_sequences(seed=8)
+    padded = sequences._replace(
         **{
             name: jnp.where(
-                jnp.expand_dims(segments.mask, tuple(range(2, getattr(segments, name).ndim))),
-                getattr(segments, name),
+                jnp.expand_dims(sequences.mask, tuple(range(2, getattr(sequences, name).ndim))),
+                getattr(sequences, name),
                 getattr(other, name),
             )
             for name in ("tokens", "actions", "rewards", "ends")
         }
     )
-    assert not jnp.array_equal(segments.tokens, padded.tokens)
-    for a, b in zip(*(jax.tree.leaves(evaluate(model, x)) for x in (segments, padded)), strict=True):
+    assert not jnp.array_equal(sequences.tokens, padded.tokens)
+    for a, b in zip(*(jax.tree.leaves(evaluate(model, x)) for x in (sequences, padded)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
 @pytest.mark.parametrize("length", [0, 1, 2])
 def test_nothing_to_average_is_no_loss_and_no_slope(model, length):
-    segments = some_segments(np.full(B, length))
-    (loss, (priority, metrics)), slope = with_slopes(model, CODEBOOK, segments, random.key(0))
+    sequences = some_sequences(np.full(B, length))
+    (loss, (priority, metrics)), slope = with_slopes(model, CODEBOOK, sequences, random.key(0))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((loss, priority, slope)))
     assert float(metrics["token_loss"]) == float(metrics["curiosity_loss"]) == 0
     if length < 2:
@@ -110,9 +110,9 @@ def test_nothing_to_average_is_no_loss_and_no_slope(model, length):
 
 
 def test_neither_the_codebook_nor_the_trunk_learns_from_where_it_should_not(model):
-    segments = some_segments()
-    np.testing.assert_array_equal(with_slopes(model, CODEBOOK, segments, random.key(0))[1][1], 0)
-    slopes = curiosity_slopes(model, segments)
+    sequences = some_sequences()
+    np.testing.assert_array_equal(with_slopes(model, CODEBOOK, sequences, random.key(0))[1][1], 0)
+    slopes = curiosity_slopes(model, sequences)
     rest = eqx.tree_at(lambda m: m.members, slopes, None)
     assert all((leaf == 0).all() for leaf in jax.tree.leaves(rest))
     assert all((jnp.abs(leaf).sum(axis=range(1, leaf.ndim)) > 0).all() for leaf in jax.tree.leaves(slopes.members))
@@ -121,7 +121,7 @@ def test_neither_the_codebook_nor_the_trunk_learns_from_where_it_should_not(mode
 
 
 def test_all_but_the_unused_row_learns(model):
-    _, (slopes, _) = with_slopes(model, CODEBOOK, some_segments(), random.key(0))
+    _, (slopes, _) = with_slopes(model, CODEBOOK, some_sequences(), random.key(0))
     for path, leaf in jax.tree_util.tree_leaves_with_path(slopes):
         assert (leaf != 0).any(), jax.tree_util.keystr(path)
     np.testing.assert_array_equal(slopes.prediction_embedding[CELLS], 0)
@@ -130,16 +130,16 @@ def test_all_but_the_unused_row_learns(model):
 
 def test_each_member_learns_from_its_own_share(model):
     """The second of three members sees sequences 2 and 3 only."""
-    segments = some_segments()
-    other = segments._replace(tokens=segments.tokens.at[3, 3].add(1) % SMALL.codes)
-    before, after = (curiosity_slopes(model, part).members.outer.bias for part in (segments, other))
+    sequences = some_sequences()
+    other = sequences._replace(tokens=sequences.tokens.at[3, 3].add(1) % SMALL.codes)
+    before, after = (curiosity_slopes(model, part).members.outer.bias for part in (sequences, other))
     np.testing.assert_array_equal(np.asarray(before != after).any(axis=1), [False, True, False])
 
 
 def test_a_batch_that_cannot_be_shared_is_named(model):
-    segments = Segments(*(part[:4] for part in some_segments()))
+    sequences = Sequences(*(part[:4] for part in some_sequences()))
     with pytest.raises(ValueError, match="a batch of 4 cannot be split evenly among 3 members"):
-        pop_loss(model, CODEBOOK, segments, None)
+        pop_loss(model, CODEBOOK, sequences, None)
 
 
 def test_disagreement_is_between_nothing_and_the_logarithm_of_the_members():
@@ -181,8 +181,8 @@ def test_first_losses_at_the_papers_size():
     tokens = random.randint(keys[1], (4, 4, 64), 0, 512)
     actions = random.randint(keys[2], (4, 4), 0, 18)
     nothing = jnp.zeros((4, 4), bool)
-    segments = Segments(tokens, actions, jnp.zeros((4, 4)), nothing, ~nothing)
-    _, (priority, metrics) = jax.jit(pop_loss)(model, codebook, segments, random.key(2))
+    sequences = Sequences(tokens, actions, jnp.zeros((4, 4)), nothing, ~nothing)
+    _, (priority, metrics) = jax.jit(pop_loss)(model, codebook, sequences, random.key(2))
     np.testing.assert_allclose(metrics["token_loss"], 6.30, atol=0.15)
     np.testing.assert_allclose(metrics["curiosity_loss"], 6.29, atol=0.15)
     np.testing.assert_allclose(metrics["reward_loss"], 4.2, atol=0.8)

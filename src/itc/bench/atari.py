@@ -59,8 +59,8 @@ def bench_atari() -> Iterator[Record]:
     small = replace(
         config,
         collect=replace(config.collect, replay_frames=STORED),
-        tokenizer=replace(config.tokenizer, frames=FRAMES),
-        world_model_learning=replace(config.world_model_learning, sequences=SEQUENCES),
+        tokenizer=replace(config.tokenizer, batch_size=FRAMES),
+        world_model_learning=replace(config.world_model_learning, batch_size=SEQUENCES),
         imagine=replace(config.imagine, num_envs=NUM_ENVS),
     )
     state = new_state(env, small, 0)
@@ -154,7 +154,7 @@ def _tokenizer(config: VQConfig, small: VQConfig, state: VQState, whole: VQState
         return metrics
 
     operations, sizes = tokenizer_operations(small), (bytes_needed(compiled), bytes_needed(of_whole))
-    return Slice(FRAMES, config.tokenizer.frames, "frames", operations, run, *sizes)
+    return Slice(FRAMES, config.tokenizer.batch_size, "frames", operations, run, *sizes)
 
 
 def _world_model(config: VQConfig, small: VQConfig, state: VQState, whole: VQState) -> Slice:
@@ -170,7 +170,7 @@ def _world_model(config: VQConfig, small: VQConfig, state: VQState, whole: VQSta
         return metrics
 
     operations, sizes = world_model_operations(small), (bytes_needed(compiled), bytes_needed(of_whole))
-    return Slice(SEQUENCES, config.world_model_learning.sequences, "sequences", operations, run, *sizes)
+    return Slice(SEQUENCES, config.world_model_learning.batch_size, "sequences", operations, run, *sizes)
 
 
 def _actor_critic(env: Environment, config: VQConfig, small: VQConfig, state: VQState, whole: VQState) -> Slice:
@@ -226,7 +226,7 @@ def _decoding(env: Environment, config: DecodeConfig) -> Callable:
 def _frames(env: Environment, config: VQConfig, state: VQState):
     """Times playing and encoding frames, one or many at a time; returns the hours that both take in a full run."""
     frames, encode = jnp.asarray(state.buffer.steps["frame"][0]), jax.jit(lambda model, frames: model.encode(frames))
-    model, many = state.tokenizer.model, phases.FRAMES_AT_ONCE
+    model, many = state.tokenizer.model, phases.ENCODE_BATCH
     seconds = interleave(
         {
             "emulator": _playing(env),
@@ -242,7 +242,7 @@ def _frames(env: Environment, config: VQConfig, state: VQState):
     yield rate_record(
         f"{PAPER}: tokens of {many} frames: rate", many * encoder_operations(config.tokenizer.vqvae), seconds["many"]
     )
-    played = config.interactions_after(config.epochs) * float(np.median(emulator + seconds["one"])) / HOUR
+    played = config.interactions_after(config.total_iterations) * float(np.median(emulator + seconds["one"])) / HOUR
     read = frames_read(config) * float(np.median(seconds["many"])) / many / HOUR
     yield _plain("playing and reading of a full run on this machine, extrapolated", played + read, "h")
     return played + read

@@ -39,7 +39,7 @@ def decoder_operations(config: VQVAEConfig) -> int:
 
 
 def tokenizer_operations(config: VQConfig) -> int:
-    vqvae, frames = config.tokenizer.vqvae, config.tokenizer.frames
+    vqvae, frames = config.tokenizer.vqvae, config.tokenizer.batch_size
     return 3 * frames * (encoder_operations(vqvae) + decoder_operations(vqvae))
 
 
@@ -50,14 +50,14 @@ def perceptual_operations(config: VQConfig) -> int:
         inputs, outputs = perceptual.CHANNELS[number : number + 2]
         for layer in layers:
             total += _convolution(SIDE >> number, inputs if layer == layers[0] else outputs, outputs)
-    return 3 * config.tokenizer.frames * total
+    return 3 * config.tokenizer.batch_size * total
 
 
 def world_model_operations(config: VQConfig) -> int:
     """Trunk and heads; the ensemble's members share the batch, so they cost as much as one head."""
     model, learning = config.world_model, config.world_model_learning
     heads = 2 * (model.context_frames - CONTEXT) * _token_head(config)
-    return 3 * learning.sequences * (_trunk(config, model.context_frames, model.blocks_per_chunk) + heads)
+    return 3 * learning.batch_size * (_trunk(config, model.context_frames, model.blocks_per_chunk) + heads)
 
 
 def imagination_operations(config: VQConfig, steps: int) -> int:
@@ -122,14 +122,17 @@ class Updates(NamedTuple):
 
 def scheduled_updates(config: VQConfig) -> Updates:
     phases = (config.tokenizer, config.world_model_learning, config.imagine)
-    ends = (min(config.tokenizer.until or config.epochs, config.epochs), config.epochs, config.epochs)
-    return Updates(*((end - phase.after) * phase.updates for phase, end in zip(phases, ends, strict=True)))
+    last = config.total_iterations
+    stops = (min(config.tokenizer.stop_iteration or last, last), last, last)
+    return Updates(*((stop - phase.start_iteration) * phase.updates for phase, stop in zip(phases, stops, strict=True)))
 
 
 def frames_read(config: VQConfig) -> int:
-    """In every epoch in which the world model learns, all frames seen so far are encoded again."""
+    """In every iteration that trains the world model, all frames seen so far are encoded again; only the new ones, once
+    a frozen tokenizer has encoded all."""
+    trained = range(config.world_model_learning.start_iteration, config.total_iterations)
     return sum(
-        config.interactions_after(epoch + 1) for epoch in range(config.world_model_learning.after, config.epochs)
+        min(config.interactions_after(iteration + 1), config.steps_to_encode(iteration)) for iteration in trained
     )
 
 

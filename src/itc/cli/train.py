@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
@@ -23,13 +23,13 @@ from itc.cli.watch import Quiet, check_loggers, greet, loggers, screen
 from itc.envs.base import Environment
 from itc.envs.registry import ENVIRONMENTS, allow, make
 from itc.presets import find
-from itc.settings import RENAMED, Count, CountOrZero, Positive, Settings
+from itc.settings import Count, CountOrZero, Positive, Settings, new_name
 from itc.train import checkpoint, loop
 from itc.train.agents import agent_of
 from itc.train.config import TrainConfig
 from itc.train.lock import locked
 from itc.train.patch_agent.config import PatchConfig
-from itc.train.run_folder import RunFolder, versions
+from itc.train.run_folder import RunFolder, flat, versions
 from itc.train.runs import Run, load
 from itc.train.state import check_memory, layout_of
 from itc.viewer.run_pictures import draw_curve, draw_imagination
@@ -75,9 +75,9 @@ def train(words: list[str]) -> None:
 
 def read_arguments(words: list[str]) -> TrainArguments:
     """Parse the words after `itc train`; the preset, if there is one, comes first."""
-    _refuse_old_names(words)
     named = bool(words) and not words[0].startswith("-")
     config = find(words[0]).config if named else PatchConfig()
+    _refuse_old_names(words, config)
     kind = cast(Any, TrainArguments)[type(config)]  # each agent has its own settings
     defaults = kind(preset=words[0] if named else "", config=config)
     chosen = parse(kind, words, f"itc train {defaults.preset}".rstrip(), default=defaults)
@@ -98,18 +98,13 @@ def read_arguments(words: list[str]) -> TrainArguments:
     return chosen
 
 
-def _refuse_old_names(words: list[str]) -> None:
-    old = {_option(name, no): _option(now, no) for name, now in RENAMED.items() for no in ("", "no-")}
-    for word in words:
-        given = word.partition("=")[0].replace("_", "-")
-        if given in old:
-            raise ValueError(f"{given} is called {old[given]} now")
-
-
-def _option(setting: str, no: str) -> str:
-    """The option of a setting; with `no`, the one that switches it off, such as --ppo.no-setting."""
-    group, dot, name = setting.replace("_", "-").rpartition(".")
-    return f"--{group}{dot}{no}{name}"
+def _refuse_old_names(words: list[str], config: TrainConfig) -> None:
+    """An old name of one agent's setting may still be that of another's."""
+    settings = flat(asdict(config))
+    for option in (word.partition("=")[0] for word in words if word.startswith("--")):
+        path = option.removeprefix("--").replace("-", "_").replace(".no_", ".")
+        if path not in settings and (now := new_name(path)) is not None:
+            raise ValueError(f"{option} is called --{now.replace('_', '-')} now")
 
 
 def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:

@@ -75,7 +75,7 @@ def _config(env: str, preset: str, policy: Path | None) -> "TrainConfig":
             raise ValueError(f"a policy on {env} depends on its own tokenizer and cannot play for another run")
         config = PRESETS[f"{env}/quick"].config if preset == "quick" else at_paper_size
         never = dataclasses.replace(config.evaluate, every=0)
-        return dataclasses.replace(config, train_policy=False, epochs=10**6, evaluate=never)
+        return dataclasses.replace(config, train_policy=False, total_iterations=10**6, evaluate=never)
     config = dataclasses.replace(QUICK if preset == "quick" else at_paper_size, env=env, train_policy=False)
     return dataclasses.replace(config, policy=_player(env, policy), interactions=10**9)
 

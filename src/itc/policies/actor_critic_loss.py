@@ -14,20 +14,20 @@ from itc.policies.lstm import PolicyOutput
 from itc.settings import Count, Fraction, NotNegative, Positive, Range, Settings
 
 
+# The defaults are the paper's, for Atari.
 @dataclass(frozen=True)
 class ActorCriticConfig(Settings):
-    """The paper's settings, for Atari."""
+    """Actor-critic loss and optimiser"""
 
-    discount: Fraction = 0.99  # of future rewards, per step
-    lambda_: Fraction = 0.95  # of the returns
-    entropy_coefficient: NotNegative = 0.001  # of the entropy bonus
-    return_batches: Count = 501  # whose returns set the scale of advantages
-    # Part of the returns at either end that is left out of that scale.
-    return_tail: Annotated[float, Range(0, 0.5, without_high=True)] = 0.025
-    mask_after_end: bool = False  # learn nothing from imagined steps after an episode end; the authors' agent does
-    learning_rate: Positive = 0.0002  # of AdamW
-    weight_decay: NotNegative = 0.01  # of AdamW
-    max_gradient_norm: Positive = 3.0  # larger gradients are scaled down to it
+    discount: Fraction = 0.99  # discount factor γ
+    return_lambda: Fraction = 0.95  # λ of the λ-returns
+    entropy_coefficient: NotNegative = 0.001  # weight of the entropy bonus
+    return_batches: Count = 501  # number of recent batches from which the return scale is estimated
+    # advantages are divided by half the range between the quantiles q and 1 − q of recent returns, at least 1
+    return_quantile: Annotated[float, Range(0, 0.5, without_high=True)] = 0.025
+    learning_rate: Positive = 0.0002  # learning rate of AdamW
+    weight_decay: NotNegative = 0.01  # weight decay of AdamW
+    max_gradient_norm: Positive = 3.0  # gradients are clipped to this norm
 
 
 def actor_critic_loss(
@@ -38,9 +38,10 @@ def actor_critic_loss(
     entropy_coefficient: float,
     mask: Bool[Array, "b t1"] | None = None,
 ) -> tuple[Float32[Array, ""], dict[str, Float32[Array, ""]]]:
-    """`output` has one step more than `returns`: the frame after the last action counts for the entropy only.
+    """Policy gradient, value loss and entropy bonus, summed; and the metrics.
 
-    The action at that frame may be given or left out. `mask` says which steps count; all do without one.
+    `output` has one step more than `returns`: the frame after the last action is used in the entropy only. The action
+    at that frame may be given or left out. Steps where `mask` is false are left out of all means.
     """
     t = returns.shape[1]
     frames, given = output.logits.shape[1], actions.shape[1]
@@ -68,11 +69,11 @@ def actor_critic_loss(
 
 
 def until_end(ends: Bool[Array, "b t"]) -> Bool[Array, "b t1"]:
-    """A mask for `actor_critic_loss`: a frame counts unless an action before it ended the episode."""
+    """A mask for `actor_critic_loss`: true at a frame unless an earlier action ended the episode."""
     over = jnp.cumsum(ends, axis=1, dtype=jnp.int32) > 0
     return jnp.pad(~over, ((0, 0), (1, 0)), constant_values=True)
 
 
 def _mean(x: Float32[Array, "b t"], mask: Bool[Array, "b t"]) -> Float32[Array, ""]:
-    """Over the steps that count."""
+    """Mean over the steps where the mask is true; 0 if there is none."""
     return jnp.where(mask, x, 0.0).sum() / jnp.maximum(mask.sum(dtype=jnp.float32), 1.0)

@@ -14,12 +14,13 @@ from itc.networks.layers import Conv3x3, Linear, Normalise, uniform_conv, unifor
 from itc.settings import Count, Settings
 
 
+# The defaults are the paper's, for Atari.
 @dataclass(frozen=True)
 class LSTMPolicyConfig(Settings):
-    """The paper's sizes, for Atari."""
+    """Policy network"""
 
-    channels: tuple[Count, Count] = (128, 64)  # of the two convolutions
-    hidden: Count = 512  # numbers in each half of the recurrent state, and in the LSTM's input
+    channels: tuple[Count, Count] = (128, 64)  # output channels of the two convolutions
+    hidden: Count = 512  # LSTM hidden size, also the size of its input
 
 
 class LSTMState(NamedTuple):
@@ -30,19 +31,19 @@ class LSTMState(NamedTuple):
 
 
 class PolicyOutput(NamedTuple):
-    """What the network computes from its recurrent state."""
+    """Action logits and value estimate, computed from the recurrent state."""
 
     logits: Float32[Array, "*b a"]  # of the actions
-    value_logits: Float32[Array, "*b bins"]  # of the return, in bins
+    value_logits: Float32[Array, "*b bins"]  # of the bins of the return
 
     @property
     def value(self) -> Float32[Array, "*b"]:
-        """The return that the bins stand for, in the game's units."""
+        """The expected return, in the game's units."""
         return VALUES.mean(self.value_logits)
 
 
 class LSTM(eqx.Module):
-    """A long short-term memory fed with vectors of its own size."""
+    """A long short-term memory whose input has the size of its hidden state."""
 
     # Two layers with a bias each, as in torch; one would do, but would learn at another speed.
     from_input: Linear
@@ -57,16 +58,18 @@ class LSTM(eqx.Module):
         return self.step(recurrent_state, self.from_input(x))
 
     def step(self, recurrent_state: LSTMState, from_input: Float32[Array, "b m4"]) -> LSTMState:
-        """The same, given the input's share of the gates: without a recurrent state, it can be computed before."""
-        write, keep, new, show = jnp.split(from_input + self.from_hidden(recurrent_state.hidden), 4, axis=-1)
-        cell = jax.nn.sigmoid(keep) * recurrent_state.cell + jax.nn.sigmoid(write) * jnp.tanh(new)
-        return LSTMState(jax.nn.sigmoid(show) * jnp.tanh(cell), cell)
+        """The same, given the projected input, which can be computed for all steps at once."""
+        gates = from_input + self.from_hidden(recurrent_state.hidden)
+        input_gate, forget_gate, candidate, output_gate = jnp.split(gates, 4, axis=-1)
+        cell = jax.nn.sigmoid(forget_gate) * recurrent_state.cell + jax.nn.sigmoid(input_gate) * jnp.tanh(candidate)
+        return LSTMState(jax.nn.sigmoid(output_gate) * jnp.tanh(cell), cell)
 
 
 class LSTMActorCritic(eqx.Module):
-    """Codes of a frame in; action logits and a value estimate out; a recurrent state in between.
+    """Code vectors of a frame in; action logits and a value estimate out; with a recurrent state.
 
-    Every step of the game is two of the LSTM: the frame, after which logits and value are computed, and the action.
+    One environment step is two LSTM steps: the input of the first is the frame, and logits and value are computed from
+    its output; the input of the second is the action.
     """
 
     convolutions: tuple[Conv3x3, Conv3x3]
@@ -96,28 +99,28 @@ class LSTMActorCritic(eqx.Module):
         self.lstm = LSTM(keys[3], hidden)
         self.action_embedding = random.normal(keys[4], (actions, hidden))
         self.actor = uniform_linear(keys[5], hidden, actions)
-        # At first, returns near zero are the likeliest.
+        # The initial value distribution is concentrated near a return of zero.
         self.critic = Linear(uniform_linear(keys[6], hidden, VALUES.bins).weight, value_bias())
 
     def initial_state(self, b: int) -> LSTMState:
         return LSTMState(*(jnp.zeros((b, self.config.hidden)) for _ in LSTMState._fields))
 
     def observe(self, recurrent_state: LSTMState, codes: Float32[Array, "b n e"]) -> tuple[LSTMState, PolicyOutput]:
-        """Take in a frame; the recurrent state after it, and the policy output."""
+        """Update the recurrent state with a frame; also returns the policy output."""
         recurrent_state = self.lstm(recurrent_state, self._features(codes))
         return recurrent_state, self._heads(recurrent_state.hidden)
 
     def act(self, recurrent_state: LSTMState, actions: Int[Array, " b"]) -> LSTMState:
-        """Take in the action."""
+        """Update the recurrent state with the action."""
         return self.lstm(recurrent_state, self.action_embedding[actions])
 
     def burn_in(
         self, recurrent_state: LSTMState, codes: Float32[Array, "b t n e"], mask: Bool[Array, "b t"]
     ) -> LSTMState:
-        """Take in earlier frames without their actions; frames outside the mask are skipped.
+        """Update the recurrent state with earlier frames, without their actions; frames outside the mask are skipped.
 
-        The authors' agent warms up like this, so the recurrent state after it differs from that after playing.
-        Nothing is learned from it: no gradient passes.
+        The authors' agent does it like this, so the recurrent state differs from the one after playing the same frames.
+        No gradient flows through it.
         """
         from_input = self.lstm.from_input(self._all_features(codes))
 

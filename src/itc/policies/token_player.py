@@ -14,23 +14,23 @@ from itc.policies.lstm import LSTMActorCritic, LSTMState, forget
 
 
 class ActionRecord(NamedTuple):
-    """What is stored about an action, to learn from it later."""
+    """What is stored about an action for training."""
 
-    chosen: Int32[Array, "*b"]  # the action the network sampled, which the LSTM takes in
+    chosen: Int32[Array, "*b"]  # the action that the network sampled and that updates the LSTM
     value: Float32[Array, "*b"]
     first: Bool[Array, "*b"]  # whether the frame was the first of its episode
 
 
 class TokenPolicy(eqx.Module):
-    """Samples actions by the network's probabilities; reads tokens."""
+    """Samples actions from the network's distribution; its input is tokens."""
 
     network: LSTMActorCritic
     codebook: Float32[Array, "k e"]
-    temperature: float = eqx.field(static=True, default=1.0)  # towards 0: always the likeliest action
-    epsilon: float = eqx.field(static=True, default=0.0)  # how often a random action is played instead
-    # Whether a first frame resets the recurrent state. Not in imagined rollouts that continue after an end, as the
-    # authors' do: there the state must be the one of `LSTMActorCritic.unroll`, which does not know of ends.
-    resets: bool = eqx.field(static=True, default=True)
+    temperature: float = eqx.field(static=True, default=1.0)  # towards 0: always the most probable action
+    epsilon: float = eqx.field(static=True, default=0.0)  # probability that a uniformly random action is played instead
+    # Whether the first frame of an episode resets the recurrent state. Off in imagined rollouts, which continue after
+    # an end: the state must be that of `LSTMActorCritic.unroll`, which does not reset it.
+    reset_on_first: bool = eqx.field(static=True, default=True)
 
     def __check_init__(self) -> None:
         if not self.temperature > 0:
@@ -45,10 +45,10 @@ class TokenPolicy(eqx.Module):
         self, recurrent_state: LSTMState, tokens: Int[Array, "b n"], first: Bool[Array, " b"], key: Array
     ) -> tuple[LSTMState, Int32[Array, " b"], ActionRecord]:
         action_key, whether_key, which_key = random.split(key, 3)
-        recurrent_state = forget(recurrent_state, first) if self.resets else recurrent_state
+        recurrent_state = forget(recurrent_state, first) if self.reset_on_first else recurrent_state
         recurrent_state, output = self.network.observe(recurrent_state, self.codebook[tokens])
         chosen = random.categorical(action_key, output.logits / self.temperature).astype(jnp.int32)
-        # The LSTM takes in the chosen action even where another is played, as in the authors' agent.
+        # The LSTM is updated with the chosen action even where another is played, as in the authors' agent.
         recurrent_state = self.network.act(recurrent_state, chosen)
         other = random.randint(which_key, chosen.shape, 0, output.logits.shape[-1])
         played = jnp.where(random.bernoulli(whether_key, self.epsilon, chosen.shape), other, chosen)
@@ -57,13 +57,13 @@ class TokenPolicy(eqx.Module):
 
 @runtime_checkable
 class Encodes(Protocol):
-    """What a tokenizer must be able to do here."""
+    """The part of a tokenizer that is needed here."""
 
     def encode(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]: ...
 
 
 class FramePolicy(eqx.Module):
-    """The same; reads frames."""
+    """A `TokenPolicy` whose input is frames, which it encodes."""
 
     tokenizer: Encodes
     policy: TokenPolicy

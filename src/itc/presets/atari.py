@@ -33,29 +33,29 @@ ITC_RELEASED = replace(
     ITC_PAPER,
     decoder="released-atari",
     compat=Compat(
-        late_ends=True,
+        done_one_step_late=True,
         look_ahead=True,
         perceptual_dropout=True,
-        curious_to_the_end=True,
+        intrinsic_reward_after_collection=True,
         copy_after_done=True,
-        first_step_sampled=True,
+        first_frame_without_copying=True,
     ),
 )
 
-# Small networks; the phases learn one after the other, because there is no time for the world model to follow a
-# tokenizer that keeps changing. Too short to play well, long enough to learn the tokenizer and the world model. Without
-# embeddings of cells: code vectors have small norms after minutes of learning, and the embeddings would dominate them.
+# Small networks. The world model is trained after the tokenizer, because there is no time for it to adapt to a
+# tokenizer that keeps changing. Long enough to train both, too short to play well. Without cell embeddings: code
+# vectors have small norms after minutes of training, and the embeddings would dominate them.
 QUICK = replace(
     ITC_PAPER,
-    epochs=12,
-    collect=CollectConfig(epochs=10, steps=400, replay_frames=5_000),
+    total_iterations=12,
+    collect=CollectConfig(iterations=10, steps=400, replay_frames=5_000),
     tokenizer=TokenizerLearning(
         vqvae=VQVAEConfig(codes=128, code_size=64, channels=(16, 32, 64, 64)),
         updates=850,
-        frames=8,
-        after=3,
-        until=8,
-        revive_after=20,
+        batch_size=8,
+        start_iteration=3,
+        stop_iteration=8,
+        revive_after_updates=20,
         learning_rate=1e-3,
     ),
     world_model=POPConfig(
@@ -69,10 +69,10 @@ QUICK = replace(
         blocks_per_chunk=1,
         head_hidden=128,
     ),
-    world_model_learning=WorldModelLearning(updates=250, sequences=8, after=8, learning_rate=3e-3),
+    world_model_learning=WorldModelLearning(updates=250, batch_size=8, start_iteration=8, learning_rate=3e-3),
     policy=LSTMPolicyConfig(channels=(32, 16), hidden=128),
     actor_critic=ActorCriticConfig(return_batches=50),
-    imagine=ImagineConfig(updates=20, num_envs=16, after=10),
+    imagine=ImagineConfig(updates=20, num_envs=16, start_iteration=10),
     evaluate=EvaluateConfig(every=12, episodes=1),
 )
 

@@ -19,17 +19,19 @@ from itc.tokenizers.perceptual import Perceptual
 
 HALF_BYTES = 127.5  # bytes 0…255 are −1…1
 BATCH_EPSILON = 1e-5
-KEEP = 0.9  # of the running statistics, at every update
+KEEP = 0.9  # weight of the old running statistics in every update
 
 
+# The defaults are the paper's, for Atari.
 @dataclass(frozen=True)
 class VQVAEConfig(Settings):
-    """The paper's tokenizer for Atari."""
+    """VQ-VAE architecture"""
 
     codes: Count = 512  # size of the codebook
-    code_size: Count = 256  # numbers in a code vector
-    channels: tuple[Count, ...] = (64, 128, 256, 512)  # each but the first halves height and width
-    groups: Count = 8  # of channels that are normalised together
+    code_size: Count = 256  # size of a code vector
+    # channels of the encoder's convolutions, the decoder's in reverse; each but the first halves height and width
+    channels: tuple[Count, ...] = (64, 128, 256, 512)
+    groups: Count = 8  # groups in GroupNorm
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,7 +57,7 @@ class VQVAEConfig(Settings):
 
 
 class Statistics(NamedTuple):
-    """Mean and variance of what enters the decoder. Followed while training, not trained."""
+    """Running mean and variance of the decoder's input, for its batch normalisation."""
 
     mean: Float32[Array, " e"]
     variance: Float32[Array, " e"]
@@ -66,13 +68,13 @@ def new_statistics(config: VQVAEConfig = VQVAEConfig()) -> Statistics:
 
 
 class Reconstruction(NamedTuple):
-    """All that training needs to know about frames that went to tokens and back."""
+    """Frames encoded as tokens and decoded again, with all that training needs."""
 
     z: Float32[Array, "b n e"]  # before the codebook
     tokens: Int32[Array, "b n"]
     embedding: Float32[Array, "b n e"]  # after the codebook
     frames: Float32[Array, "b H W c"]  # −1…1, not clipped
-    statistics: Statistics  # the running ones, after this batch
+    latent_stats: Statistics  # the running statistics, updated with this batch
 
 
 class BatchNormalise(eqx.Module):

@@ -30,6 +30,7 @@ class ImaginedStep(NamedTuple):
     truncated: Bool[Array, " b"]  # always false
     tokens: Int32[Array, "b n"]  # of the next frame
     source: Int32[Array, "b n"]  # the cell each token was copied from, −1 where generated
+    intrinsic_reward: Float32[Array, " b"] | None = None  # its part of the reward, where the agent has one
 
 
 class ModelEnv(eqx.Module):

@@ -28,22 +28,24 @@ CONTEXT = 2  # the first blocks of a sequence, too early to predict: an imagined
 TRUNK_EPSILON = 1e-6  # of the trunk's normalisations; those of the heads have the usual 1e-5
 
 
+# The defaults are the paper's; rotary "1d" without `absolute` is Simulus.
 @dataclass(frozen=True)
 class POPConfig(Settings):
-    """Sizes and position encodings. The defaults are the paper's; rotary "1d" without absolute is Simulus."""
+    """World-model architecture"""
 
     codes: Count = 512  # size of the codebook
-    layers: Count = 10  # retention layers
-    width: Count = 256  # also of the tokenizer's code vectors
-    heads: Count = 4  # retention heads
+    layers: Count = 10  # number of retention layers
+    width: Count = 256  # width of the network, also the size of the tokenizer's code vectors
+    heads: Count = 4  # retention heads per layer
     hidden: Count = 1024  # width of the feed-forward layers
-    dropout: FractionBelowOne = 0.1  # on embeddings and residuals
-    rotary: Literal["1d", "3d"] = "3d"  # positions that rotate queries and keys
-    absolute: bool = True  # a learned embedding per cell of a frame
-    context_frames: Count = 10  # of a training sequence: its blocks
-    blocks_per_chunk: Count = 5  # how many blocks are computed at once; no result depends on it
-    head_hidden: Count = 512  # of the heads for tokens and reward; the one for the end has `width`
-    members: Count = 4  # of the ensemble whose disagreement is the intrinsic reward
+    dropout: FractionBelowOne = 0.1  # dropout rate on retention outputs, feed-forward layers and residuals
+    # rotary position embedding: over the token index (1d) or over time, row and column (3d)
+    rotary: Literal["1d", "3d"] = "3d"
+    absolute: bool = True  # add a learned embedding per cell of the grid
+    context_frames: Count = 10  # frames per training sequence
+    blocks_per_chunk: Count = 5  # frames (with their actions) per retention chunk; affects speed and memory only
+    head_hidden: Count = 512  # hidden width of the token and reward heads; that of the episode-end head is `width`
+    members: Count = 4  # ensemble size; the disagreement of its members is the intrinsic reward
 
     def __post_init__(self) -> None:
         super().__post_init__()

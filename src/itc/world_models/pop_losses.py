@@ -13,30 +13,30 @@ from itc.world_models.losses import cross_entropies, most_probable
 from itc.world_models.pop import CONTEXT, POPWorldModel
 
 
-class Segments(NamedTuple):
-    """Pieces of episodes, padded after their last step."""
+class Sequences(NamedTuple):
+    """A batch of sequences of steps, each within an episode, padded after its last step."""
 
     tokens: Int[Array, "b t n"]
     actions: Int[Array, "b t"]
     rewards: Float32[Array, "b t"]  # for the action taken here
-    ends: Bool[Array, "b t"]  # whether that action ended the episode
-    mask: Bool[Array, "b t"]  # which steps are no padding
+    ends: Bool[Array, "b t"]  # whether the action taken here ended the episode
+    mask: Bool[Array, "b t"]  # false where padded
 
 
 def pop_loss(
     model: POPWorldModel,
     codebook: Float32[Array, "k e"],
-    segments: Segments,
+    sequences: Sequences,
     key: Array | None,
-    late_ends: bool = False,
+    done_one_step_late: bool = False,
 ) -> tuple[Float32[Array, ""], tuple[Float32[Array, " b"], dict[str, Float32[Array, ""]]]]:
-    """Cross-entropies of tokens, reward, end and the ensemble's tokens, summed; with it, each sequence's priority (its
-    loss of tokens and reward), and the metrics.
+    """The sum of the cross-entropies of tokens, reward, end and the ensemble's tokens; also each sequence's priority
+    (its loss of tokens and reward), and the metrics.
 
-    A block's prediction belongs to its frame and to the step before, which led there. With `late_ends`, its end is
-    compared with the end of its own step instead, one too late: the published agents were trained like this.
+    The prediction at a block is of its frame, and of reward and end of the step before, which led there. With
+    `done_one_step_late`, the target is the end of its own step instead: the published agents were trained like this.
     """
-    tokens, actions, rewards, ends, mask = segments
+    tokens, actions, rewards, ends, mask = sequences
     members = model.config.members
     if tokens.shape[0] % members:
         raise ValueError(f"a batch of {tokens.shape[0]} cannot be split evenly among {members} members")
@@ -50,7 +50,7 @@ def pop_loss(
 
     last, led_there = features[:, :, -1], mask[:, 1:] & mask[:, :-1]
     reward_losses = REWARDS.loss(model.reward_head(last[:, 1:]), rewards[:, :-1])
-    at, known = (last[:, :-1], mask[:, :-1]) if late_ends else (last[:, 1:], led_there)
+    at, known = (last[:, :-1], mask[:, :-1]) if done_one_step_late else (last[:, 1:], led_there)
     done_losses = cross_entropies(model.done_head(at), ends[:, :-1].astype(jnp.int32))
 
     losses = {
@@ -65,7 +65,7 @@ def pop_loss(
 
 
 def intrinsic_reward(members: Float32[Array, "m *b n k"]) -> Float32[Array, "*b"]:
-    """How much the members disagree: the entropy of their mean less the mean of their entropies, between 0 and ln m."""
+    """The members' disagreement: entropy of their mean minus mean of their entropies, between 0 and ln m."""
     probabilities = jax.nn.softmax(members)
     together = entr(probabilities.mean(axis=0)).sum(axis=-1)
     alone = entr(probabilities).sum(axis=-1).mean(axis=0)
@@ -73,9 +73,9 @@ def intrinsic_reward(members: Float32[Array, "m *b n k"]) -> Float32[Array, "*b"
 
 
 def decays(model: POPWorldModel) -> PyTree[bool]:
-    """Which parameters weight decay pulls towards zero: all weights, the table of cells, and the scales of the heads'
-    normalisations (the last two because the published agents do so); no biases, no normalisations of the trunk, and
-    not the tables of actions and prediction tokens."""
+    """Which parameters have weight decay: all weights, the cell embeddings, and the scales of the heads' normalisations
+    (the last two as in the published agents); no biases, no normalisations of the trunk, and not the embeddings of
+    actions and prediction tokens."""
 
     def shrinks(path, _) -> bool:
         names = [part.name for part in path]
@@ -85,12 +85,12 @@ def decays(model: POPWorldModel) -> PyTree[bool]:
 
 
 def _members_in_turn(model: POPWorldModel, features: Float32[Array, "b t n e"]) -> Float32[Array, "b t n k"]:
-    """Each member's prediction for its own share of the batch: they stay different because they learn from different
-    sequences. The trunk learns nothing from them."""
+    """Each member's prediction for its own share of the batch: members stay different because they are trained on
+    different sequences. No gradient flows to the trunk."""
     groups = lax.stop_gradient(features).reshape(model.config.members, -1, *features.shape[1:])
     return jax.vmap(lambda head, group: head(group))(model.members, groups).reshape(*features.shape[:-1], -1)
 
 
 def _mean(x: Float32[Array, "*b"], counted: Bool[Array, "*b"]) -> Float32[Array, ""]:
-    """Of those that count; 0 if none does."""
+    """Mean where `counted`; 0 if there is none."""
     return jnp.where(counted, x, 0.0).sum() / jnp.maximum(counted.sum(), 1).astype(jnp.float32)

@@ -25,6 +25,7 @@ class VQAgent(Agent):
         grid, spec = config.tokenizer.vqvae.grid(env.spec.frame_shape), env.spec
         if grid != spec.grid:
             raise ValueError(f"tokenizer.vqvae makes a grid of {grid} from a frame, {spec.name} has {spec.grid}")
+        # Raises an error if a file is wrong, and warns if none is given; the weights stay in its cache.
         perceptual_of(config.tokenizer.perceptual_weights, config.compat.perceptual_dropout)
 
     def new_state(self, env: Environment, config: VQConfig, seed: int) -> VQState:
@@ -43,12 +44,12 @@ class VQAgent(Agent):
         return int(state.tokenizer.in_use.sum())
 
     def code_pictures(self, state: VQState) -> CodePictures:
-        """A code's picture depends on its neighbours, so each is decoded in a frame of nothing but that code."""
+        """Each code is decoded in a frame of that code only, because its picture depends on its neighbours."""
         vqvae, in_use = state.tokenizer.model, np.flatnonzero(state.tokenizer.in_use)
         (height, width), side = vqvae.grid, vqvae.config.shrinking
         uniform = np.repeat(in_use[:, None], height * width, axis=1).astype(np.int32)
         top, left = side * (height // 2), side * (width // 2)
-        frames = [np.asarray(_decode(vqvae, tokens[None], state.tokenizer.statistics)[0]) for tokens in uniform]
+        frames = [np.asarray(_decode(vqvae, tokens[None], state.tokenizer.latent_stats)[0]) for tokens in uniform]
         pictures = np.array([frame[top : top + side, left : left + side] for frame in frames], np.uint8)
         note = "from the middle of a frame of nothing but this code"
         return CodePictures(pictures.reshape(-1, side, side, vqvae.frame_shape[2]), vqvae.config.codes, note)
@@ -60,13 +61,14 @@ class VQAgent(Agent):
         self, state: VQState, world: VQWorld, config: VQConfig, key: Array, num_envs: int, steps: int
     ) -> Rollout:
         imagine_config = replace(config.imagine, num_envs=num_envs)
-        policy = TokenPolicy(state.policy.network, world.tokenizer.codebook, resets=False)
+        # As in training: an imagined rollout goes on after an end with the same recurrent state.
+        policy = TokenPolicy(state.policy.network, world.tokenizer.codebook, reset_on_first=False)
         return _imagine(world, policy, state.buffer, key, imagine_config, steps, config.compat.look_ahead)
 
 
 def _imagine_frames(world: VQWorld, *arguments) -> Rollout:
-    """An imagined rollout with frames in place of the tokens that are the policy's input."""
-    imagined = imagine_from_replay(world, *arguments, read=True).rollout
+    """An imagined rollout with decoded frames instead of tokens."""
+    imagined = imagine_from_replay(world, *arguments, reencode=True).rollout
     frames = jax.vmap(world.render)(imagined.frames)
     return imagined._replace(frames=frames, final_frame=world.render(imagined.final_frame))
 

@@ -1,8 +1,9 @@
-"""Episodes in a replay buffer of one environment, one after the other, and pieces of them.
+"""Episodes in a replay buffer of one environment, and sequences sampled from them.
 
-After its steps an episode has a last frame, at which no action was taken: it is stored as a step of its own, with
-action 0 and reward 0. A step has its episode's number, so a piece ends where the number changes. It also has its
-frame's tokens, once they are computed, and the priority of the piece that begins there: the world model's last loss.
+The last frame of an episode, at which no action is taken, is stored as a step of its own, with action 0 and reward 0.
+Each step stores the number of its episode; a sequence is consecutive steps with the same number. Each step also stores
+its frame's tokens, once they are computed, and the priority of the sequence that starts there: the world model's last
+loss on it.
 """
 
 from typing import Any, NamedTuple
@@ -16,11 +17,11 @@ from jaxtyping import Bool, Float32, Int32
 from itc.replay import Replay, ReplayConfig, empty_replay
 from itc.types import EnvSpec, Rollout
 
-NEW_PRIORITY = 10.0  # of pieces not trained on yet: more than any other, so that they soon are
+NEW_PRIORITY = 10.0  # of sequences not trained on yet: higher than a loss, so that they are sampled soon
 
 
-class Piece(NamedTuple):
-    """Consecutive steps of several episodes; where the mask is false, there is none."""
+class Padded(NamedTuple):
+    """A batch of sequences; where the mask is false, a sequence is padded."""
 
     steps: dict[str, Array]  # every leaf (b, t, …)
     mask: Bool[Array, "b t"]
@@ -40,23 +41,23 @@ def empty_episodes(spec: EnvSpec, frames: int) -> Replay:
 
 
 class Stored(NamedTuple):
-    """What a rollout adds to the replay buffer: at most twice as many steps as it has."""
+    """The steps that a rollout of t steps adds to the replay buffer: at most 2 t."""
 
     steps: dict[str, np.ndarray]  # every leaf (1, 2 t, …)
-    count: int  # of them that are filled
-    episode: int  # the number of the episode that is under way afterwards
+    count: int  # the first `count` of them are steps, the rest is padding
+    episode: int  # number of the current episode after the rollout
 
 
 def steps_of(rollout: Rollout, episode: int, cells: int) -> Stored:
-    """Steps of a rollout of one environment that kept `last_frame`, and the last frames of episodes that ended in it.
+    """The steps of a rollout of one environment, and the last frames of the episodes that ended in it.
 
-    Only an end by the game's rules is an end; where the time limit cut it off, the episode just has no more steps.
-    Tokens are computed later.
+    The rollout must have `last_frame`. `end` is true only on termination; a truncated episode just has no further
+    steps. Tokens are computed later.
     """
     terminated, truncated = (np.asarray(part)[0] for part in (rollout.outcome.terminated, rollout.outcome.truncated))
     over = terminated | truncated
     t, count = len(over), len(over) + int(over.sum())
-    # Each step moves back by the number of last frames before it.
+    # Every episode end before a step shifts it by one slot, that of the last frame.
     place = np.arange(t) + np.concatenate([[0], np.cumsum(over)[:-1]])
     number = episode + np.concatenate([[0], np.cumsum(over)[:-1]])
     frames = np.asarray(rollout.frames)[0]
@@ -82,66 +83,71 @@ def steps_of(rollout: Rollout, episode: int, cells: int) -> Stored:
     return Stored({name: values[None] for name, values in steps.items()}, count, episode + int(over.sum()))
 
 
-def beginnings(replay: Replay, least: int) -> Bool[Array, " slots"]:
-    """Where pieces of at least so many steps begin."""
-    episode, age = replay.steps["episode"][0], _order(replay)
-    return (age + least <= replay.stored) & (episode == jnp.roll(episode, -(least - 1)))
+def valid_starts(replay: Replay, min_steps: int) -> Bool[Array, " slots"]:
+    """The slots at which sequences of at least `min_steps` steps start."""
+    episode = replay.steps["episode"][0]
+    stored = time_index(replay) + min_steps <= replay.stored
+    return stored & (episode == jnp.roll(episode, -(min_steps - 1)))
 
 
-def endings(replay: Replay, least: int) -> Bool[Array, " slots"]:
-    """Where pieces of at least so many steps end."""
-    return jnp.roll(beginnings(replay, least), least - 1)
+def valid_ends(replay: Replay, min_steps: int) -> Bool[Array, " slots"]:
+    """The slots at which sequences of at least `min_steps` steps end."""
+    return jnp.roll(valid_starts(replay, min_steps), min_steps - 1)
 
 
-def piece_from(replay: Replay, first: Int32[Array, " b"], length: int, *names: str) -> Piece:
-    """So many steps from each of these slots on, or as many as the episode has; all of a step unless some is named."""
-    return _piece(replay, first, jnp.arange(length), names)
+def sequence_from(replay: Replay, first: Int32[Array, " b"], length: int, *names: str) -> Padded:
+    """`length` steps from each of these slots on, padded after the episode's last step; all leaves if none is named."""
+    return _sequences(replay, first, jnp.arange(length), names)
 
 
-def piece_until(replay: Replay, last: Int32[Array, " b"], length: int, *names: str) -> Piece:
-    """So many steps up to each of these slots, or as many as the episode has."""
-    return _piece(replay, last, jnp.arange(1 - length, 1), names)
+def sequence_ending_at(replay: Replay, last: Int32[Array, " b"], length: int, *names: str) -> Padded:
+    """`length` steps up to each of these slots, padded before the episode's first step."""
+    return _sequences(replay, last, jnp.arange(1 - length, 1), names)
 
 
-def _piece(replay: Replay, anchor: Int32[Array, " b"], offsets: Int32[Array, " t"], names: tuple[str, ...]) -> Piece:
+def _sequences(
+    replay: Replay, anchor: Int32[Array, " b"], offsets: Int32[Array, " t"], names: tuple[str, ...]
+) -> Padded:
     slot = (anchor[:, None] + offsets[None]) % replay.slots
     steps = {name: replay.steps[name][0][slot] for name in names or replay.steps}
-    age = _order(replay)[anchor][:, None] + offsets[None]
+    time = time_index(replay)[anchor][:, None] + offsets[None]
     episode = replay.steps["episode"][0]
     same = episode[slot] == episode[anchor][:, None]
-    return Piece(steps, same & (age >= 0) & (age < replay.stored))
+    return Padded(steps, same & (time >= 0) & (time < replay.stored))
 
 
-def _order(replay: Replay) -> Int32[Array, " slots"]:
-    """The place of each slot in time; those that hold nothing come after all others."""
+def time_index(replay: Replay) -> Int32[Array, " slots"]:
+    """The position of each slot's step in time, 0 being the oldest; empty slots come after all others."""
     return (jnp.arange(replay.slots) - (replay.head - replay.stored)) % replay.slots
 
 
-def pick(key: Array, allowed: Bool[Array, " slots"], count: int) -> Int32[Array, " count"]:
-    """Slots drawn without repetition, each equally likely; where too few are allowed, one of them several times."""
-    return _highest(random.uniform(key, allowed.shape), allowed, count)
+def sample_uniform(key: Array, allowed: Bool[Array, " slots"], count: int) -> Int32[Array, " count"]:
+    """Allowed slots, uniformly without replacement; if fewer than `count` are allowed, one of them is repeated."""
+    return _top_k_allowed(random.uniform(key, allowed.shape), allowed, count)
 
 
 def sample_by_priority(
     key: Array, allowed: Bool[Array, " slots"], priority: Float32[Array, " slots"], prioritised: int, others: int
 ) -> Int32[Array, " count"]:
-    """Some slots drawn with probabilities softmax(priority), the others equally likely from the rest, all mixed up.
+    """`prioritised` slots sampled with probabilities softmax(priority), `others` uniformly from the rest, shuffled.
 
-    Adding Gumbel noise to the logits and taking the highest is the same as drawing one after the other.
+    The top k of logits with Gumbel noise are a sample without replacement.
     """
     first_key, rest_key, order_key = random.split(key, 3)
-    first = _highest(priority + random.gumbel(first_key, priority.shape), allowed, prioritised)
-    rest = pick(rest_key, allowed.at[first].set(False), others)
-    # Where everything is among the first, there is no rest.
+    first = _top_k_allowed(priority + random.gumbel(first_key, priority.shape), allowed, prioritised)
+    rest = sample_uniform(rest_key, allowed.at[first].set(False), others)
+    # If all allowed slots were sampled by priority, there is no rest.
     rest = jnp.where(allowed[rest], rest, jnp.argmax(allowed))
     return random.permutation(order_key, jnp.concatenate([first, rest]))
 
 
-def _highest(scores: Float32[Array, " slots"], allowed: Bool[Array, " slots"], count: int) -> Int32[Array, " count"]:
+def _top_k_allowed(
+    scores: Float32[Array, " slots"], allowed: Bool[Array, " slots"], count: int
+) -> Int32[Array, " count"]:
     _, slots = lax.top_k(jnp.where(allowed, scores, -jnp.inf), count)
     return jnp.where(allowed[slots], slots, jnp.argmax(allowed))
 
 
 def with_steps(replay: Replay, **changed: Any) -> Replay:
-    """The same buffer with these leaves (slots, …) of all steps replaced."""
+    """The replay buffer with these leaves (slots, …) replaced."""
     return replay._replace(steps={**replay.steps, **{name: leaf[None] for name, leaf in changed.items()}})

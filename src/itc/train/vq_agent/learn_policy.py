@@ -21,11 +21,11 @@ class PolicyState(NamedTuple):
 
     network: LSTMActorCritic
     optimiser: optax.OptState
-    scale: ReturnScale  # spread of recent returns, by which the actor's advantages are divided
+    scale: ReturnScale  # of recent returns: advantages are divided by it
 
 
 def new_policy_state(network: LSTMActorCritic, config: ActorCriticConfig, returns: int) -> PolicyState:
-    """`returns` is how many returns an imagined rollout has: environments × steps."""
+    """`returns`: number of returns in an imagined rollout, environments × steps."""
     scale = new_return_scale(config.return_batches, returns)
     return PolicyState(network, begin_optimising(_optimiser(config), network), scale)
 
@@ -40,19 +40,20 @@ def policy_update(
     imagined: Rollout,
     codebook: Float32[Array, "k e"],
     config: ActorCriticConfig,
+    learn_after_end: bool,
 ) -> tuple[PolicyState, Metrics]:
-    """One update on one imagined rollout, whose frames are tokens; the recurrent state is the policy's at its start."""
+    """One update on an imagined rollout, whose frames are tokens; `recurrent_state` is the policy's at its start."""
     seen = codebook[jnp.concatenate([imagined.frames, imagined.final_frame[:, None]], axis=1)]
     ends = imagined.outcome.terminated
-    mask = until_end(ends) if config.mask_after_end else None
+    mask = None if learn_after_end else until_end(ends)
 
     def loss(network: LSTMActorCritic):
         output = network.unroll(recurrent_state, seen, imagined.actions)
         value = lax.stop_gradient(output.value)
-        returns = lambda_returns(imagined.outcome.reward, value, ends, config.discount, config.lambda_)
+        returns = lambda_returns(imagined.outcome.reward, value, ends, config.discount, config.return_lambda)
         scale = state.scale.update(returns)
         total, metrics = actor_critic_loss(
-            output, imagined.actions, returns, scale.scale(config.return_tail), config.entropy_coefficient, mask
+            output, imagined.actions, returns, scale.scale(config.return_quantile), config.entropy_coefficient, mask
         )
         return total, (scale, metrics)
 

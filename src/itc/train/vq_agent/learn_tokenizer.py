@@ -18,25 +18,25 @@ from itc.train.agent import Metrics
 from itc.train.optimise import begin_optimising, clipped_adamw, follow_gradient
 from itc.train.vq_agent.config import TokenizerLearning
 
-LATELY = 200  # updates within which a code in use was used; the paper's agent makes as many per epoch
+IN_USE_WINDOW = 200  # a code is in use if it was used in this many updates; the paper's agent has 200 per iteration
 
 
 class TokenizerState(NamedTuple):
     """The tokenizer and what its training needs."""
 
     model: VQVAE
-    statistics: Statistics
+    latent_stats: Statistics  # of the decoder's input
     optimiser: optax.OptState
-    idle: Int32[Array, " k"]  # updates since each code was last used; `LATELY` at first, so that none counts as in use
+    idle: Int32[Array, " k"]  # updates since each code was last used; at first `IN_USE_WINDOW`: none is in use
 
     @property
     def in_use(self) -> Bool[Array, " k"]:
-        """Which codes were used in the last `LATELY` updates; none before the tokenizer has learned."""
-        return self.idle < LATELY
+        """Which codes were used in the last `IN_USE_WINDOW` updates; none before the first update."""
+        return self.idle < IN_USE_WINDOW
 
 
 def new_tokenizer_state(model: VQVAE, learning: TokenizerLearning) -> TokenizerState:
-    idle = jnp.full(model.config.codes, LATELY, jnp.int32)
+    idle = jnp.full(model.config.codes, IN_USE_WINDOW, jnp.int32)
     optimiser = begin_optimising(_optimiser(learning), model)
     return TokenizerState(model, new_statistics(model.config), optimiser, idle)
 
@@ -54,21 +54,21 @@ def tokenizer_update(
 ) -> tuple[TokenizerState, Metrics]:
     """One update on a batch of frames."""
     gradient, (output, metrics) = jax.grad(vqvae_loss, has_aux=True)(
-        state.model, state.statistics, frames, perceptual, key
+        state.model, state.latent_stats, frames, perceptual, key
     )
     model, optimiser, metrics["gradient_norm"] = follow_gradient(
         _optimiser(learning), state.optimiser, state.model, gradient
     )
     idle = jnp.where(codes_used(output.tokens, len(state.idle)), 0, state.idle + 1)
-    if learning.revive_after:
-        # Repeatedly, until the code is used.
-        dead = (idle > 0) & (idle % learning.revive_after == 0)
+    if learning.revive_after_updates:
+        # A code that stays unused is reset again and again.
+        dead = (idle > 0) & (idle % learning.revive_after_updates == 0)
         codebook = revive(model.codebook, dead, output.z, output.tokens)
         model = eqx.tree_at(lambda model: model.codebook, model, codebook)
-    return TokenizerState(model, output.statistics, optimiser, idle), metrics
+    return TokenizerState(model, output.latent_stats, optimiser, idle), metrics
 
 
-@cache  # once in a process: the files are large
+@cache  # the files are large: read once per process
 def perceptual_of(weights: tuple[str, ...], dropout: bool) -> Perceptual | None:
     """The perceptual loss; without weights None, with a warning."""
     if weights:

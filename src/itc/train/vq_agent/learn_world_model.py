@@ -11,7 +11,7 @@ from itc.train.agent import Metrics
 from itc.train.optimise import begin_optimising, clipped_adamw, follow_gradient
 from itc.train.vq_agent.config import WorldModelLearning
 from itc.world_models.pop import POPWorldModel
-from itc.world_models.pop_losses import Segments, decays, pop_loss
+from itc.world_models.pop_losses import Sequences, decays, pop_loss
 
 
 class WorldModelState(NamedTuple):
@@ -33,20 +33,22 @@ class Learned(NamedTuple):
     """The result of an update."""
 
     state: WorldModelState
-    priority: Float32[Array, " b"]  # loss of each sequence (tokens and reward), its priority from now on
+    priority: Float32[Array, " b"]  # the new priority of each sequence: its loss of tokens and reward
     metrics: Metrics
 
 
 def world_model_update(
     state: WorldModelState,
     codebook: Float32[Array, "k e"],
-    segments: Segments,
+    sequences: Sequences,
     key: Array,
     learning: WorldModelLearning,
-    late_ends: bool = False,
+    done_one_step_late: bool = False,
 ) -> Learned:
     """One update on a batch of sequences."""
-    gradient, (priority, metrics) = jax.grad(pop_loss, has_aux=True)(state.model, codebook, segments, key, late_ends)
+    gradient, (priority, metrics) = jax.grad(pop_loss, has_aux=True)(
+        state.model, codebook, sequences, key, done_one_step_late
+    )
     model, optimiser, metrics["gradient_norm"] = follow_gradient(
         _optimiser(state.model, learning), state.optimiser, state.model, gradient
     )

@@ -26,19 +26,17 @@ class VQImaginationState(NamedTuple):
 
 
 class VQWorld(ModelEnv):
-    """Imagination by the retention network. Rewards are expectations, plus an intrinsic reward."""
+    """Imagination by the retention network. A reward is the expected one, plus the weighted intrinsic reward."""
 
     model: POPWorldModel
     tokenizer: VQVAE
-    statistics: Statistics
+    latent_stats: Statistics  # of the tokenizer's decoder
     spec: EnvSpec = eqx.field(static=True)
     decoder: DecodeConfig = eqx.field(static=True)
     initial_frames: int = eqx.field(static=True)
-    curiosity: float = eqx.field(
-        static=True
-    )  # weight of the intrinsic reward, the ensemble's disagreement; at 0 it is not computed
+    intrinsic_reward_weight: float = eqx.field(static=True)  # at 0, the intrinsic reward is not computed
     copy_after_done: bool = eqx.field(static=True, default=False)  # as in the authors' code
-    first_step_sampled: bool = eqx.field(static=True, default=False)  # as in the authors' code
+    first_frame_without_copying: bool = eqx.field(static=True, default=False)  # as in the authors' code
     policy_sees_tokens: ClassVar[bool] = True
 
     @property
@@ -49,7 +47,7 @@ class VQWorld(ModelEnv):
         return self.tokenizer.encode(frames)
 
     def render(self, tokens: Int[Array, "b n"]) -> UInt8[Array, "b H W c"]:
-        return self.tokenizer.decode(tokens, self.statistics)
+        return self.tokenizer.decode(tokens, self.latent_stats)
 
     def start_from_tokens(
         self, key: Array, tokens: Int[Array, "b context n"], actions: Int[Array, "b past"]
@@ -69,12 +67,14 @@ class VQWorld(ModelEnv):
         done = random.categorical(done_key, prediction.done) == 1
         # Where `is_first`, nothing is copied: every token is sampled from its logits.
         is_first = jnp.zeros_like(done) if self.copy_after_done else done
-        is_first |= state.first_step & self.first_step_sampled
+        is_first |= state.first_step & self.first_frame_without_copying
         decoded = self.decode(prediction.tokens, state.tokens, token_key, is_first)
         tokens = decoded.tokens.astype(jnp.int32)
         reward = REWARDS.mean(prediction.reward)
-        if self.curiosity:
-            reward += self.curiosity * intrinsic_reward(prediction.members)
+        intrinsic = jnp.zeros_like(reward)
+        if self.intrinsic_reward_weight:
+            intrinsic = self.intrinsic_reward_weight * intrinsic_reward(prediction.members)
+            reward += intrinsic
         outcome = ImaginedStep(
             frame=tokens,
             reward=reward,
@@ -82,5 +82,6 @@ class VQWorld(ModelEnv):
             truncated=jnp.zeros_like(done),
             tokens=tokens,
             source=decoded.source,
+            intrinsic_reward=intrinsic,
         )
         return VQImaginationState(recurrent_state, tokens, jnp.bool_(False), key), outcome

@@ -7,7 +7,7 @@ from itc.decoding.config import PRESETS
 from itc.evaluate.hallucination import SIMULATOR
 
 COLOURS = 8
-PHASES = ("play", "tokenizer", "world model", "imagination")
+PHASES = ("play", "tokenizer", "world model", "imagination", "encoding")
 # The decoders that are shown most often get the colours that differ most.
 DECODERS = tuple(dict.fromkeys(("sample", "paper", "conserving", "argmax", "paper-minatar", *PRESETS)))
 
