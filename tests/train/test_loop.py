@@ -16,7 +16,7 @@ from itc.train.state import digest
 
 COMPILED = (
     collect._compiled,
-    work._learn_from_play,
+    work.improved_by_play,
     work._grown,
     work.updated_world_model,
     work.improved_in_imagination,

@@ -20,7 +20,7 @@ from itc.policies.conv_gru import ActorCritic, SamplingPolicy
 from itc.tokenizers import patches
 from itc.train.agent import Metrics, Part, parts_of_updates
 from itc.train.collect import as_steps, collect, count
-from itc.train.imagine import imagination_metrics, imagine, impossible_frames, until_first_end
+from itc.train.imagine import ModelEnv, imagination_metrics, imagine, impossible_frames, until_first_end
 from itc.train.optimise import repeat
 from itc.train.patch_agent.config import ImagineConfig, PatchConfig
 from itc.train.patch_agent.learn_policy import PolicyState, batch_of, kl_after, learn_policy, learn_policy_in_epochs
@@ -49,7 +49,7 @@ def _play(env: Environment, config: PatchConfig, state: PatchState, key: Array) 
     play, seen = collect(env, SamplingPolicy(state.policy.network), state.play, key, config.collect.steps)
     policy, metrics = state.policy, {}
     if config.learn_policy:
-        policy, metrics = _learn_from_play(policy, state.play.policy, seen, play, config)
+        policy, metrics = improved_by_play(policy, state.play.policy, seen, play, config)
     return state._replace(
         play=play,
         tally=count(state.tally, seen, state.iteration),
@@ -59,9 +59,10 @@ def _play(env: Environment, config: PatchConfig, state: PatchState, key: Array) 
 
 
 @partial(jax.jit, static_argnames="config", donate_argnames="policy")
-def _learn_from_play(
+def improved_by_play(
     policy: PolicyState, recurrent_state: Array, seen: Rollout, after: Play, config: PatchConfig
 ) -> tuple[PolicyState, Metrics]:
+    """The policy after several epochs of PPO on a real rollout; `recurrent_state` is the policy's before the rollout."""
     batch = batch_of(policy, recurrent_state, seen, after, config.ppo, config.compat.leaky_gae)
     return learn_policy_in_epochs(policy, batch, config.ppo)
 
@@ -147,8 +148,9 @@ def world_of(state: PatchState, env: Environment, config: PatchConfig, decoder: 
 
 @partial(jax.jit, static_argnames=("updates", "config"), donate_argnames="policy")
 def improved_in_imagination(
-    policy: PolicyState, world: PatchWorld, buffer: replay.Replay, key: Array, updates: int, config: PatchConfig
+    policy: PolicyState, world: ModelEnv, buffer: replay.Replay, key: Array, updates: int, config: PatchConfig
 ) -> tuple[PolicyState, Metrics]:
+    """The policy after a number of PPO updates, each on an imagined rollout of its own, in any world model."""
     def update(policy: PolicyState, key: Array):
         recurrent_state, imagined, after = imagine_from_replay(
             world, policy.network, buffer, key, config.imagine, config.collect.steps, config.compat.burn_in_reset
@@ -174,7 +176,7 @@ class ImaginedPlay(NamedTuple):
 
 
 def imagine_from_replay(
-    world: PatchWorld,
+    world: ModelEnv,
     network: ActorCritic,
     buffer: replay.Replay,
     key: Array,
