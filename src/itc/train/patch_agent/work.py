@@ -62,7 +62,7 @@ def _play(env: Environment, config: PatchConfig, state: PatchState, key: Array) 
 def improved_by_play(
     policy: PolicyState, recurrent_state: Array, seen: Rollout, after: Play, config: PatchConfig
 ) -> tuple[PolicyState, Metrics]:
-    """The policy after several epochs of PPO on a real rollout; `recurrent_state` is the policy's before the rollout."""
+    """The policy after several epochs of PPO on a real rollout; `recurrent_state` is the policy's before it."""
     batch = batch_of(policy, recurrent_state, seen, after, config.ppo, config.compat.leaky_gae)
     return learn_policy_in_epochs(policy, batch, config.ppo)
 
@@ -151,6 +151,7 @@ def improved_in_imagination(
     policy: PolicyState, world: ModelEnv, buffer: replay.Replay, key: Array, updates: int, config: PatchConfig
 ) -> tuple[PolicyState, Metrics]:
     """The policy after a number of PPO updates, each on an imagined rollout of its own, in any world model."""
+
     def update(policy: PolicyState, key: Array):
         recurrent_state, imagined, after = imagine_from_replay(
             world, policy.network, buffer, key, config.imagine, config.collect.steps, config.compat.burn_in_reset
