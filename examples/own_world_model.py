@@ -114,10 +114,22 @@ def learn(world, optimiser, buffer, key, updates, batch=32):
     return world, optimiser, losses[-20:].mean()
 
 
-def main(iterations: int = 5, model_updates: int = 300, imagined_updates: int = 20, decoder: str = "conserving"):
+def main(
+    iterations: int = 5,
+    num_envs: int = 24,
+    model_updates: int = 300,
+    imagined_updates: int = 20,
+    decoder: str = "conserving",
+):
     """Alternate between real play, learning the world model, and learning the policy in it."""
-    config = replace(find("minatar/breakout/quick").config, decoder=decoder)  # of play, policy and imagined rollouts
-    env, num_envs = make(config.env), config.collect.num_envs
+    config = find("minatar/breakout/quick").config  # of play, policy and imagined rollouts
+    sizes = {
+        "collect": replace(config.collect, num_envs=num_envs),
+        "imagine": replace(config.imagine, num_envs=num_envs),
+    }
+    small = replace(config.policy, encoder=replace(config.policy.encoder, channels=(16, 32), residuals=1))
+    config = replace(config, decoder=decoder, policy=small, **sizes)
+    env = make(config.env)
     policy_key, world_key, env_key, key = random.split(random.key(0), 4)
     network = ActorCritic(policy_key, env.spec, config.policy)
     policy = new_policy_state(network, config.ppo)

@@ -30,8 +30,10 @@ def test_a_world_model_imagines(name):
     assert min(moved for _, moved in said.values()) > 30, "the world is frozen"
 
 
+@pytest.mark.slow
 def test_a_world_model_of_ones_own_learns_and_the_policy_in_it():
-    _, *lines = output_of("own_world_model", "--iterations", "2", "--model-updates", "60", "--imagined-updates", "2")
+    sizes = {"--iterations": 2, "--num-envs": 8, "--model-updates": 60, "--imagined-updates": 2}
+    _, *lines = output_of("own_world_model", *(str(word) for option in sizes.items() for word in option))
     numbers = r"real reward (\S+) a step, .*; model loss (\S+); imagined reward (\S+) a step, (\d+)% of frames"
     (_, before, *_), (_, after, imagined, _) = ([float(x) for x in re.search(numbers, line).groups()] for line in lines)
     assert after < before / 2 < 15, "nats per frame; 100 cells of 16 equally likely codes have 277"
