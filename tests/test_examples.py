@@ -31,7 +31,7 @@ def test_a_world_model_imagines(name):
 
 
 @pytest.mark.slow
-def test_a_world_model_of_ones_own_learns_and_the_policy_in_it():
+def test_a_world_model_of_ones_own_learns_and_imagines():
     sizes = {"--iterations": 2, "--num-envs": 8, "--model-updates": 60, "--imagined-updates": 2}
     _, *lines = output_of("own_world_model", *(str(word) for option in sizes.items() for word in option))
     numbers = r"real reward (\S+) a step, .*; model loss (\S+); imagined reward (\S+) a step, (\d+)% of frames"
