@@ -62,13 +62,13 @@ def test_what_is_compiled_is_announced_and_what_was_compiled_is_not(monkeypatch)
     begun, ended = [], []
     new = time.time() % 1000  # a constant that no program in the cache has
 
-    def _learn_from_play(x):
+    def play_updates(x):
         return jnp.sin(x) @ jnp.cos(x) + new
 
     def of_no_importance(x):
         return x + 1
 
-    program = jax.jit(_learn_from_play)
+    program = jax.jit(play_updates)
     with announced(begun.append, ended.append):
         program(jnp.ones((3, 3)))
         jax.jit(of_no_importance)(jnp.ones(3))

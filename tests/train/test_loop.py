@@ -16,7 +16,7 @@ from itc.train.state import digest
 
 COMPILED = (
     collect._compiled,
-    phases._learn_from_play,
+    phases.play_updates,
     phases._grown,
     phases.world_model_updates,
     phases.imagination_updates,

@@ -14,7 +14,7 @@ FOUND = (
 MOMENT = 3.0  # seconds: a program that is in the cache of compiled programs is ready sooner
 PROGRAMS = {  # compiled functions of the agents, in words
     "rollout": "play in the environments",
-    "_learn_from_play": "the policy update",
+    "play_updates": "the policy update",
     "grow_codebook": "the tokenizer update",
     "tokenizer_updates": "the tokenizer update",
     "encode_replay": "the encoding of the replay buffer",

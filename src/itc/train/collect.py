@@ -59,6 +59,16 @@ def as_steps(rollout: Rollout) -> dict[str, Any]:
     }
 
 
+def shape_of_step(spec: EnvSpec) -> dict[str, jax.ShapeDtypeStruct]:
+    """Shapes and types of one such step of one environment, to make a replay buffer with."""
+    return {
+        "frame": jax.ShapeDtypeStruct(spec.frame_shape, jnp.uint8),
+        "action": jax.ShapeDtypeStruct((), jnp.int32),
+        "reward": jax.ShapeDtypeStruct((), jnp.float32),
+        "done": jax.ShapeDtypeStruct((), jnp.bool_),
+    }
+
+
 def ends_of(rollout: Rollout) -> AnyArray:
     """(b, t) Whether the step ended an episode, terminated or truncated."""
     return rollout.outcome.terminated | rollout.outcome.truncated

@@ -44,7 +44,10 @@ class ModelEnv(eqx.Module):
     @property
     @abstractmethod
     def max_context(self) -> int:
-        """How many frames, each with the action taken there, the model was trained to condition on."""
+        """How many frames, each with the action taken there, the model was trained to condition on.
+
+        A rollout cannot be longer. A model that sees the current frame only has no such limit: `sys.maxsize`.
+        """
 
     @abstractmethod
     def encode(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:

@@ -22,7 +22,7 @@ from itc.policies.conv_gru import ActorCritic, SamplingPolicy
 from itc.tokenizers import patches
 from itc.train.agent import Metrics, Part, parts_of_updates
 from itc.train.collect import as_steps, collect, update_episode_stats
-from itc.train.imagine import imagination_metrics, imagine, impossible_frames, until_first_end
+from itc.train.imagine import ModelEnv, imagination_metrics, imagine, impossible_frames, until_first_end
 from itc.train.optimise import repeat
 from itc.train.patch_agent.config import ImagineConfig, PatchConfig
 from itc.train.patch_agent.learn_policy import PolicyState, kl_after, make_batch, policy_epochs, policy_update
@@ -53,7 +53,7 @@ def _play(env: Environment, config: PatchConfig, state: PatchState, key: Array) 
     )
     policy, metrics = state.policy, {}
     if config.train_policy:
-        policy, metrics = _learn_from_play(policy, state.rollout_state.policy, real, rollout_state, config)
+        policy, metrics = play_updates(policy, state.rollout_state.policy, real, rollout_state, config)
     return state._replace(
         rollout_state=rollout_state,
         episode_stats=update_episode_stats(state.episode_stats, real, state.iteration),
@@ -63,9 +63,10 @@ def _play(env: Environment, config: PatchConfig, state: PatchState, key: Array) 
 
 
 @partial(jax.jit, static_argnames="config", donate_argnames="policy")
-def _learn_from_play(
+def play_updates(
     policy: PolicyState, recurrent_state: Array, rollout: Rollout, final: RolloutState, config: PatchConfig
 ) -> tuple[PolicyState, Metrics]:
+    """The policy after several epochs of PPO on a real rollout; `recurrent_state` is the policy's before it."""
     batch = make_batch(policy, recurrent_state, rollout, final, config.ppo, config.compat.leaky_gae)
     return policy_epochs(policy, batch, config.ppo)
 
@@ -149,8 +150,10 @@ def world_of(state: PatchState, env: Environment, config: PatchConfig, decoder: 
 
 @partial(jax.jit, static_argnames=("updates", "config"), donate_argnames="policy")
 def imagination_updates(
-    policy: PolicyState, world: PatchWorld, buffer: replay.Replay, key: Array, updates: int, config: PatchConfig
+    policy: PolicyState, world: ModelEnv, buffer: replay.Replay, key: Array, updates: int, config: PatchConfig
 ) -> tuple[PolicyState, Metrics]:
+    """The policy after a number of PPO updates, each on an imagined rollout of its own, in any world model."""
+
     def update(policy: PolicyState, key: Array):
         recurrent_state, imagined, final = imagine_from_replay(
             world, policy.network, buffer, key, config.imagine, config.collect.steps, config.compat.burn_in_reset
@@ -180,7 +183,7 @@ class ImaginedRollout(NamedTuple):
 
 
 def imagine_from_replay(
-    world: PatchWorld,
+    world: ModelEnv,
     network: ActorCritic,
     buffer: replay.Replay,
     key: Array,

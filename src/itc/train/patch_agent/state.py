@@ -13,7 +13,7 @@ from itc.envs.base import Environment
 from itc.envs.rollout import RolloutState, begin
 from itc.policies.conv_gru import ActorCritic
 from itc.tokenizers import patches
-from itc.train.collect import EpisodeStats, new_episode_stats
+from itc.train.collect import EpisodeStats, new_episode_stats, shape_of_step
 from itc.train.patch_agent.config import PatchConfig
 from itc.train.patch_agent.learn_policy import PolicyState, new_policy_state
 from itc.train.patch_agent.learn_world_model import WorldModelState, new_world_model_state
@@ -52,19 +52,13 @@ def _state_with(env_state: Any, frame: Array, spec: EnvSpec, config: PatchConfig
     num_envs = config.collect.num_envs
     network = ActorCritic(policy_key, spec, config.policy)
     model = WorldModel(model_key, spec.grid, spec.num_actions, config.world_model)
-    one_step = {
-        "frame": jax.ShapeDtypeStruct(spec.frame_shape, jnp.uint8),
-        "action": jax.ShapeDtypeStruct((), jnp.int32),
-        "reward": jax.ShapeDtypeStruct((), jnp.float32),
-        "done": jax.ShapeDtypeStruct((), jnp.bool_),
-    }
     return PatchState(
         iteration=jnp.zeros((), jnp.int32),
         part=jnp.zeros((), jnp.int32),
         rollout_state=begin(env_state, frame, network.initial_state(num_envs)),
         episode_stats=new_episode_stats(spec, num_envs, config.recent_iterations),
         policy=new_policy_state(network, config.ppo),
-        buffer=replay.empty_replay(one_step, replay.ReplayConfig(config.collect.replay_frames, num_envs)),
+        buffer=replay.empty_replay(shape_of_step(spec), replay.ReplayConfig(config.collect.replay_frames, num_envs)),
         codebook=patches.empty_codebook(config.tokenizer.config(spec)),
         world_model=new_world_model_state(model, config.world_model_learning),
         key=key,
