@@ -91,7 +91,7 @@ def test_a_config_survives_json():
 
 @pytest.mark.parametrize(("changes", "words"), [
     ({"decoder": "magic"}, "unknown decoder 'magic'"),
-    ({"imagine": ImagineConfig(steps=21)}, "imagine.steps 21 after imagine.initial_frames 1 exceed world_model.context_frames 20"),
+    ({"imagine": ImagineConfig(steps=21)}, "imagine.steps 21 after imagine.initial_frames 1 exceed"),
     ({"interactions": 100}, "fewer than one iteration has"),
     ({"collect": CollectConfig(num_envs=20)}, "ppo.minibatches 8 must divide collect.num_envs 20"),
     ({"ppo": PPOConfig(accumulate=4)}, "ppo.accumulate 4 must divide environments of a minibatch 6"),
