@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import tyro
-from itc.train.patch_agent.phases import imagination_updates, play_updates
 from jax import lax, random
 
 from itc import replay
@@ -28,6 +27,7 @@ from itc.presets import find
 from itc.train.collect import as_steps, collect, ends_of, shape_of_step
 from itc.train.imagine import ImaginedStep, ModelEnv
 from itc.train.patch_agent.learn_policy import new_policy_state
+from itc.train.patch_agent.phases import imagination_updates, play_updates
 from itc.types import EnvSpec
 
 SIDE, CHANNELS, ACTIONS, WIDTH = 10, 4, 3, 32

@@ -85,8 +85,8 @@ def test_help_shows_words_for_arguments_not_their_types(command):
 def test_every_option_of_training_has_a_help_text(preset, monkeypatch):
     """It is the comment of a setting; a formatter that breaks the line moves the comment to where it is not read."""
     monkeypatch.setenv("COLUMNS", "80")
-    lines = [line.strip("│ ") for line in run("train", preset, "--help").stdout.splitlines()]
-    options = [at for at, line in enumerate(lines) if line.startswith("-") and not line.endswith(",")]
+    lines = [line.strip("│| ") for line in run("train", preset, "--help").stdout.splitlines()]
+    options = [at for at, line in enumerate(lines) if re.match(r"--\w", line) and not line.endswith(",")]
     assert len(options) > 50
     assert not [lines[at] for at in options if not re.match(r"\w", lines[at + 1])]
 
