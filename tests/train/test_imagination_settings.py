@@ -11,6 +11,7 @@ from jax import random
 from tiny import TINY
 
 from itc import replay
+from itc.envs.creatures import TILE_PIXELS, ZOMBIE
 from itc.envs.registry import make
 from itc.envs.rollout import begin
 from itc.policies.conv_gru import ActorCritic, PolicyConfig, SamplingPolicy
@@ -202,6 +203,19 @@ def test_an_encoder_that_does_not_halve_keeps_every_pixel(env):
     state, frame = env.reset(random.key(1), 2)
     assert SamplingPolicy(network)(begin(state, frame, network.initial_state(2)).policy, frame, jnp.ones(2, bool),
                                    random.key(2))[1].shape == (2,)  # fmt: skip
+
+
+def test_no_real_frame_of_creatures_is_impossible_and_others_are(env, played):
+    _, real = played
+    frames = real.frames.reshape(-1, *env.spec.frame_shape)
+    impossible = jax.jit(env.spec.impossible)
+    assert not impossible(frames).any()
+    middle = slice(4 * 4, 5 * 4)
+    player = frames[:, middle, middle]
+    assert impossible(frames.at[:, middle, middle].set(0)).all(), "no player"
+    assert impossible(frames.at[:, :4, :4].set(player)).all(), "two players"
+    zombie = jnp.asarray(TILE_PIXELS[ZOMBIE])
+    assert impossible(frames.at[:, :4].set(jnp.tile(zombie, (1, 9, 1))[None])).all(), "nine zombies"
 
 
 @pytest.mark.parametrize("game", ["asterix", "breakout", "freeway", "space_invaders"])

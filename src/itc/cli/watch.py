@@ -23,6 +23,7 @@ SHOWN = {  # metrics in the line of an iteration, after its return
     "score": "score {:.2f} %",
     "world_model/token_loss": "token loss {:.3f}",
     "imagination/reward": "imagined reward {:.3f}",
+    "imagination/impossible": "impossible {:.1%}",
     "codes": "{} codes",
 }
 

@@ -18,7 +18,10 @@ MOST_POINTS = 250  # more than can be seen
 LEARNERS = {  # further metrics, and their titles
     "world_model/token_loss": "world model: loss per token",
     "world_model/token_accuracy": "world model: share of tokens correct",
-    "imagination/reward": "reward per imagined step",
+    "imagination/early_reward": "reward per imagined step, first half of the rollout",
+    "imagination/late_reward": "reward per imagined step, second half (a true model pays as much)",
+    "imagination/impossible": "share of imagined frames that the game cannot show",
+    "imagination/kl": "KL divergence of the policy after an update in imagination",
     "imagination/copied": "share of imagined tokens that are copied",
     "play/entropy": "entropy of the policy",
     "codes": "codes in use",
