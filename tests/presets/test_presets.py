@@ -64,7 +64,7 @@ def test_quick_presets_run_all_phases_and_reach_imagination(name):
     config = find(name).config
     reached = [phases(config, iteration) for iteration in range(config.iterations)]
     everything = {"play", "tokenizer", "world model", "imagination"}
-    assert set.union(*reached) == everything | ({"evaluation"} if name.startswith("atari") else set())
+    assert set.union(*reached) == everything | ({"encoding", "evaluation"} if name.startswith("atari") else set())
     # On Atari the phases start one after the other, imagination last.
     assert "imagination" in reached[-2 if name.startswith("atari") else config.iterations // 4]
 
