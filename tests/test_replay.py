@@ -84,7 +84,7 @@ def test_adding_and_sampling_at_the_papers_size_copy_no_buffer():
     assert adding.temp_size_in_bytes < 1e6
     key = jax.eval_shape(lambda: random.key(0))
     sampling = (
-        replay_module._sample.lower(replay, key, batch=16, length=21, newest=0, newest_steps=1)
+        replay_module._sample.lower(replay, key, batch=16, length=21, recent=0, recent_steps=1)
         .compile()
         .memory_analysis()
     )

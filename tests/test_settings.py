@@ -69,9 +69,11 @@ def test_a_wrong_value_is_named(inside, name, value, words):
 
 
 def test_renamed_settings_are_gone_and_their_new_names_exist():
-    names = {name for config in CONFIGS.values() for name in flat(dataclasses.asdict(config()))}
-    assert names.isdisjoint(RENAMED)
-    assert names.issuperset(RENAMED.values())
+    settings = [flat(dataclasses.asdict(config())) for config in CONFIGS.values()]
+    for old, now in RENAMED.items():
+        having = [names for names in settings if now in names]
+        assert having, f"{now} is the new name of {old}, but there is no such setting"
+        assert not any(old in names for names in having), f"{old} and {now} are both there"
 
 
 def test_an_old_name_is_refused_only_where_it_was():

@@ -8,16 +8,16 @@ from functools import cache
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-# Earlier names of settings, for whoever still has a run or a script that uses them. A key with a dot is a whole path
-# (`.epochs` is at the top), and so is its new name; any other is a last name, wherever it stands.
+# Earlier names of settings with the names they have now, both in full, for whoever still has a run or a script that
+# uses them. One agent's earlier name may be another's present one.
 RENAMED = {
     "collect.lanes": "collect.num_envs",
     "imagine.lanes": "imagine.num_envs",
     "world_model.blocks": "world_model.context_frames",
     "policy.memory": "policy.recurrent_size",
-    ".accumulate": "ppo.accumulate",
+    "accumulate": "ppo.accumulate",
     "world_model_learning.surprising": "world_model_learning.prioritised",
-    ".learn_policy": "train_policy",
+    "learn_policy": "train_policy",
     "tokenizer.newest": "tokenizer.use_all_new_frames",
     "tokenizer.least_bucket": "tokenizer.min_logits",
     "world_model_learning.newest": "world_model_learning.recent_fraction",
@@ -26,7 +26,7 @@ RENAMED = {
     "imagine.context": "imagine.initial_frames",
     "imagine.newest": "imagine.recent_fraction",
     "imagine.moves_normaliser": "imagine.update_return_normaliser",
-    ".epochs": "total_iterations",
+    "epochs": "total_iterations",
     "collect.epochs": "collect.iterations",
     "tokenizer.after": "tokenizer.start_iteration",
     "tokenizer.until": "tokenizer.stop_iteration",
@@ -89,14 +89,6 @@ def hints_of(kind: Any) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(kind)}
 
 
-def new_name(path: str) -> str | None:
-    """What the setting with this path, as in `collect.lanes`, is called now; None if it was not renamed."""
-    room, _, name = path.rpartition(".")
-    if f"{room}.{name}" in RENAMED:
-        return RENAMED[f"{room}.{name}"]
-    return f"{room}.{RENAMED[name]}".lstrip(".") if name in RENAMED else None
-
-
 def from_json(kind: type, values: Any, where: str = "") -> Any:
     """Settings from what `dataclasses.asdict` and JSON made of them; all must be there, and nothing else.
 
@@ -107,9 +99,9 @@ def from_json(kind: type, values: Any, where: str = "") -> Any:
     hints = hints_of(kind)
     for name in values:
         if name not in hints:
-            now = new_name(where + name)
-            renamed = "" if now is None else f"; it is called {now.removeprefix(where)} now"
-            raise ValueError(f"there is no setting {where}{name}{renamed}")
+            old = where + name
+            renamed = f"; it is called {RENAMED[old]} now" if old in RENAMED else ""
+            raise ValueError(f"there is no setting {old}{renamed}")
     for name in hints:
         if name not in values:
             raise ValueError(f"the setting {where}{name} is missing")

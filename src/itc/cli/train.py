@@ -23,7 +23,7 @@ from itc.cli.watch import Quiet, check_loggers, greet, loggers, screen
 from itc.envs.base import Environment
 from itc.envs.registry import ENVIRONMENTS, allow, make
 from itc.presets import find
-from itc.settings import Count, CountOrZero, Positive, Settings, new_name
+from itc.settings import RENAMED, Count, CountOrZero, Positive, Settings
 from itc.train import checkpoint, loop
 from itc.train.agents import agent_of
 from itc.train.config import TrainConfig
@@ -103,7 +103,7 @@ def _refuse_old_names(words: list[str], config: TrainConfig) -> None:
     settings = flat(asdict(config))
     for option in (word.partition("=")[0] for word in words if word.startswith("--")):
         path = option.removeprefix("--").replace("-", "_").replace(".no_", ".")
-        if path not in settings and (now := new_name(path)) is not None:
+        if path not in settings and (now := RENAMED.get(path)) in settings:
             raise ValueError(f"{option} is called --{now.replace('_', '-')} now")
 
 

@@ -69,7 +69,10 @@ PATCH = TILE_PIXELS.shape[1]
 def impossible(frames: UInt8[Array, "b H W 3"]) -> Bool[Array, " b"]:
     """Frames without the player in the middle, with another player, or with more creatures than there are."""
     cells = frames.reshape(len(frames), VIEW, PATCH, VIEW, PATCH, 3).swapaxes(2, 3)
-    shows = [(cells == jnp.asarray(TILE_PIXELS[tile])).all(axis=(3, 4, 5)) for tile in (PLAYER, COW, ZOMBIE)]
+    shows = [
+        (cells == jnp.asarray(TILE_PIXELS[tile])[None, None, None]).all(axis=(3, 4, 5))
+        for tile in (PLAYER, COW, ZOMBIE)
+    ]
     players, cows, zombies = (where.sum(axis=(1, 2), dtype=jnp.int32) for where in shows)
     in_the_middle = shows[0][:, REACH, REACH]
     return ~in_the_middle | (players > 1) | (cows > COWS) | (zombies > ZOMBIES)
