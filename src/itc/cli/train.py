@@ -101,10 +101,18 @@ def read_arguments(words: list[str]) -> TrainArguments:
 def _refuse_old_names(words: list[str], config: TrainConfig) -> None:
     """An old name of one agent's setting may still be that of another's."""
     settings = flat(asdict(config))
-    for option in (word.partition("=")[0] for word in words if word.startswith("--")):
-        path = option.removeprefix("--").replace("-", "_").replace(".no_", ".")
-        if path not in settings and (now := RENAMED.get(path)) in settings:
-            raise ValueError(f"{option} is called --{now.replace('_', '-')} now")
+    renamed = {old: now for old, now in RENAMED.items() if old not in settings and now in settings}
+    old = {_option(name, no): _option(now, no) for name, now in renamed.items() for no in ("", "no-")}
+    for word in words:
+        given = word.partition("=")[0].replace("_", "-")
+        if given in old:
+            raise ValueError(f"{given} is called {old[given]} now")
+
+
+def _option(setting: str, no: str) -> str:
+    """The option of a setting; with `no`, the one that switches it off, such as --ppo.no-setting."""
+    group, dot, name = setting.replace("_", "-").rpartition(".")
+    return f"--{group}{dot}{no}{name}"
 
 
 def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
