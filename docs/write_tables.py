@@ -7,12 +7,15 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 import itc
 from itc.bench.atari import PAPER
 from itc.decoding.config import UNCAPPED
 from itc.evaluate.accuracy import MINUS
 from itc.evaluate.hallucination import SIMULATOR
 from itc.evaluate.records import Measure, read_measures
+from itc.evaluate.statistics import mean_interval
 
 ROOT = Path(__file__).parent.parent
 
@@ -63,6 +66,9 @@ def bench_table(name: str, everything: bool = False, without: str = "") -> str:
     return "\n".join(lines)
 
 
+HALF_WAY = (25_344, 29_952)  # interactions: five iterations around 27,648 of the 46,080 of a quick run
+
+
 def record_table(game: str) -> str:
     """Returns of the quick agent by decoder, next to runs without imagination."""
     found = {}
@@ -77,17 +83,48 @@ def record_table(game: str) -> str:
     if not found:
         return "(not measured yet)"
     lines = [
-        "| decoder in imagination | interactions | seeds | mean return | return of each seed |",
-        "|---|---|---|---|---|",
+        "| decoder in imagination | interactions | seeds | return (95 %) | of each seed | training return at 27,648 |",
+        "|---|---|---|---|---|---|",
     ]
     for label, records in found.items():
         returns = [record["return"] for record in records]
-        each = " · ".join(f"{value:.2f}" for value in returns)
-        mean, interactions = sum(returns) / len(returns), records[0]["interactions"]
-        lines.append(f"| {label} | {interactions:,} | {len(records)} | {mean:.2f} | {each} |")
+        each = " · ".join(f"{value:.1f}" for value in returns)
+        half_way = [value for record in records if (value := _mean_between(record, "return", *HALF_WAY)) is not None]
+        cells = (f"{records[0]['interactions']:,}", str(len(records)), _mean(returns), each, _mean(half_way))
+        lines.append(f"| {label} | {' | '.join(cells)} |")
     chance = next(iter(found.values()))[0]["random_return"]
-    lines.append(f"| random play | | | {chance:.2f} | |")
+    lines.append(f"| random play | | | {chance:.2f} | | |")
     return "\n".join(lines)
+
+
+def ablation_table() -> str:
+    """The quick agent with one setting at a time put back to what the paper has, seed 0."""
+    path = ROOT / "results/ablation_breakout.json"
+    if not path.exists():
+        return "(not measured yet)"
+    lines = ["| put back | return | impossible frames | reward late / early |", "|---|---|---|---|"]
+    for record in json.loads(path.read_text()):
+        changed = ", ".join(f"`{name}={value}`" for name, value in record["settings"].items() if name != "seed")
+        impossible, early, late = (
+            _mean_between(record, f"imagination/{name}", 23_040, 46_080)
+            for name in ("impossible", "early_reward", "late_reward")
+        )
+        lines.append(f"| {changed or 'nothing'} | {record['return']:.1f} | {impossible:.1%} | {late / early:.2f} |")
+    return "\n".join(lines)
+
+
+def _mean_between(record: dict, name: str, low: int, high: int) -> float | None:
+    """Mean of a curve over iterations that ended within these numbers of interactions."""
+    points = record.get("curves", {}).get(name, {})
+    inside = [value for x, value in points.items() if low <= int(x) <= high]
+    return sum(inside) / len(inside) if inside else None
+
+
+def _mean(values: list[float]) -> str:
+    if not values:
+        return "–"
+    mean = f"{sum(values) / len(values):.1f}"
+    return mean if len(values) == 1 else "{} ({:.1f} … {:.1f})".format(mean, *mean_interval(np.array(values)))
 
 
 def measured(*files: str) -> dict[tuple[str, str], Measure]:
@@ -258,6 +295,7 @@ TABLES = {
     **{("docs/findings.md", f"hallucination {name}"): partial(hallucination_table, name) for name in MEASURED_ENVS},
     ("README.md", "breakout table"): partial(record_table, "breakout"),
     ("docs/training.md", "asterix table"): partial(record_table, "asterix"),
+    ("docs/imagination.md", "ablation table"): ablation_table,
     ("README.md", "demo table"): demo_table,
     ("README.md", "learned world table"): learned_world_table,
     ("README.md", "bench table"): partial(bench_table, "decode"),

@@ -26,6 +26,10 @@ def test_a_sweep_trains_evaluates_compares_and_does_not_repeat_itself(tmp_path):
     assert finished.returncode == 0, finished.stdout + finished.stderr
     records = json.loads((tmp_path / "all.json").read_text())
     assert [record["settings"]["seed"] for record in records] == ["0", "1"]
+    for record in records:
+        halves = [record["curves"][f"imagination/{half}_reward"] for half in ("early", "late")]
+        assert halves[0].keys() == halves[1].keys(), "at the same interactions"
+        assert max(map(int, halves[0])) == record["interactions"]
     again = run(*command)
     assert "2 of them done" in again.stdout
 

@@ -8,11 +8,14 @@ from itc.cli.train import Asked, asked_for, read_arguments
 from itc.envs.registry import require_packages
 from itc.evaluate.grid import Point, name_of
 from itc.evaluate.markdown import markdown
+from itc.evaluate.metrics import curve, lines_of
 from itc.evaluate.side_by_side import Finished, Job, run_side_by_side, stopped_by_sigterm
 from itc.train import checkpoint
 from itc.train.files import write_json
-from itc.train.run_folder import EVALUATION, RunError
+from itc.train.run_folder import EVALUATION, RunError, RunFolder
 
+# Metrics that a sweep's file keeps of each iteration.
+CURVES = ("return", "score", *(f"imagination/{name}" for name in ("early_reward", "late_reward", "impossible")))
 # -P: nothing is imported from the folder where the command is given.
 ITC = (sys.executable, "-P", "-c", "from itc.cli import main; main()")
 
@@ -33,13 +36,25 @@ def sweep_training(
     with stopped_by_sigterm():
         _train_all(planned, folder, jobs, episodes)
     records = [
-        {"preset": preset, "settings": one.point, **(one.asked.run.read_evaluation() or {})}  #
+        {
+            "preset": preset,
+            "settings": one.point,
+            **(one.asked.run.read_evaluation() or {}),
+            "curves": curves_of(one.asked.run),
+        }
         for one in planned
     ]
     for line in table(records):
         print(line)
     if json_file is not None:
         write_json(json_file, records)
+
+
+def curves_of(run: RunFolder) -> dict[str, dict[int, float]]:
+    """Metrics of the iterations by interactions, to four digits: how it learned, and how true its imagination was."""
+    lines = lines_of(run)
+    found = {name: curve(lines, name) for name in CURVES}
+    return {name: {x: float(f"{y:.4g}") for x, y in points.items()} for name, points in found.items() if points}
 
 
 def plan(preset: str, wanted: list[Point], folder: Path) -> list[Planned]:
