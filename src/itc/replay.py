@@ -77,8 +77,8 @@ def sample(
     The first `recent` of the windows are drawn from the last `recent_steps` steps of each environment only.
 
     Every leaf is (batch, length, …). A window may cross the end of the ring, but never the write head: its steps really
-    followed each other. Inside `jit` the number of
-    stored steps cannot be checked: fewer than `length` give windows with steps that were never written.
+    followed each other. Inside `jit` the number of stored steps cannot be checked: fewer than `length` give windows
+    with steps that were never written.
     """
     _check_window(replay, batch, length)
     return _sample(replay, key, batch, length, recent, recent_steps)

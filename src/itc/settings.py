@@ -38,7 +38,6 @@ RENAMED = {
     "imagine.curiosity": "imagine.intrinsic_reward_weight",
     "actor_critic.lambda_": "actor_critic.return_lambda",
     "actor_critic.return_tail": "actor_critic.return_quantile",
-    "actor_critic.mask_after_end": "imagine.learn_after_end",  # and means the opposite
     "compat.late_ends": "compat.done_one_step_late",
     "compat.curious_to_the_end": "compat.intrinsic_reward_after_collection",
     "compat.first_step_sampled": "compat.first_frame_without_copying",

@@ -195,16 +195,6 @@ def test_context_and_steps_together_fit_the_model():
         replace(TINY, imagine=replace(TINY.imagine, initial_frames=3))
 
 
-def test_an_encoder_that_does_not_halve_keeps_every_pixel(env):
-    config = PolicyConfig(EncoderConfig((3,), halve=False, residuals=0), recurrent_size=4, hidden=8)
-    network = ActorCritic(random.key(0), env.spec, config)
-    height, width, _ = env.spec.frame_shape
-    assert network.encoder.size == 3 * height * width
-    state, frame = env.reset(random.key(1), 2)
-    assert SamplingPolicy(network)(begin(state, frame, network.initial_state(2)).policy, frame, jnp.ones(2, bool),
-                                   random.key(2))[1].shape == (2,)  # fmt: skip
-
-
 def test_no_real_frame_of_creatures_is_impossible_and_others_are(env, played):
     _, real = played
     frames = real.frames.reshape(-1, *env.spec.frame_shape)

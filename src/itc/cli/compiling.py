@@ -29,13 +29,19 @@ def announced(begun: Callable[[str], None], ended: Callable[[str], None]) -> Gen
     timers: dict[int, Timer] = {}  # by thread
     found: set[int] = set()  # threads whose program was in the cache
     ready: set[str] = set()  # functions compiled before
+    said: set[int] = set()  # threads of which it was said that they compile
+
+    def say(thread: int, words: str) -> None:
+        said.add(thread)
+        begun(words)
 
     def on_begin(event: str, value: float | int, **details: str | int) -> None:
         function = _function(details)
         if event == EVENT and function in PROGRAMS:
             # Compiled programs are kept, but another shape, such as that of more codes, is another program.
             note = "again, for other shapes" if function in ready else "(first time only)"
-            timer = timers[get_ident()] = Timer(MOMENT, begun, (f"compiling {PROGRAMS[function]} {note} …",))
+            words = f"compiling {PROGRAMS[function]} {note} …"
+            timer = timers[get_ident()] = Timer(MOMENT, say, (get_ident(), words))
             timer.daemon = True
             timer.start()
 
@@ -45,9 +51,10 @@ def announced(begun: Callable[[str], None], ended: Callable[[str], None]) -> Gen
             timer.cancel()
             ready.add(function)
             verb = "loaded" if get_ident() in found else "compiled"
-            if duration_secs > MOMENT:
+            if get_ident() in said:
                 ended(f"{verb} {PROGRAMS[function]} in {duration_secs:.0f} s")
             found.discard(get_ident())
+            said.discard(get_ident())
 
     def on_found(event: str, **details: str | int) -> None:
         if event == FOUND and get_ident() in timers:

@@ -40,7 +40,7 @@ class _Column(NamedTuple):
 
 
 def _column(heading: str, cells: dict[str, str], most: int | None = None) -> _Column:
-    longest = max(map(len, cells.values()))
+    longest = max(map(len, cells.values()), default=0)
     return _Column(heading, cells, max(min(longest, most or longest), *map(len, heading.split())))
 
 

@@ -34,7 +34,7 @@ from itc.train.runs import Run, load
 from itc.train.state import check_memory, layout_of
 from itc.viewer.run_pictures import draw_curve, draw_imagination
 
-PATIENCE = 8.0  # seconds that the current piece of work may take to finish after a signal
+PATIENCE = 8.0  # seconds that the current part may take to finish after a signal
 
 AnyConfig = TypeVar("AnyConfig", bound=TrainConfig)
 
@@ -241,7 +241,7 @@ def _stop_signals() -> Generator[_Stop]:
         if stop.asked:
             return
         stop.asked, stop.asked_at, stop.signal = True, time.monotonic(), number
-        print("\nstopping after this piece of work, then saving …", file=sys.stderr, flush=True)
+        print("\nstopping after this part, then saving …", file=sys.stderr, flush=True)
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

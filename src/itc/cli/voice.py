@@ -1,4 +1,4 @@
-"""Progress in plain lines: no command is silent for more than five seconds."""
+"""Progress in plain lines: training is never silent for more than five seconds."""
 
 import time
 from collections.abc import Generator

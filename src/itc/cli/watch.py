@@ -69,6 +69,7 @@ class Screen(Voice):
         deadline: float | None,
     ):
         super().__init__(console, "starting", live=console.is_terminal)
+        self.before_saving = self.doing
         self.config, self.run, self.progress = config, run, progress
         self.started, self.begun, self.deadline = time.monotonic(), begun, deadline
         total = config.iterations if deadline is None else None  # None: unknown until the deadline
@@ -78,6 +79,10 @@ class Screen(Voice):
     def on_compile(self, words: str) -> None:
         self.progress.update(self.phase, description=words)
         super().on_compile(words)
+
+    def on_compiled(self, words: str) -> None:
+        super().on_compiled(words)
+        self.progress.update(self.phase, description=self.doing)
 
     def on_part(self, phase: str, done: int, of: int, metrics: dict[str, float]) -> None:
         loss = f" · loss {metrics['loss']:.3f}" if "loss" in metrics else ""
@@ -99,13 +104,15 @@ class Screen(Voice):
         self.say(f"{line['iteration']:4d}{of}  {' · '.join(said)}")
 
     def on_saving(self) -> None:
+        self.before_saving = self.doing
         self.begin("saving a checkpoint")
 
     def on_save(self, saved: Saved) -> None:
+        self.begin(self.before_saving)
         self.say(f"saved {saved.path.name}: {saved.megabytes:,.0f} MB in {saved.seconds:.1f} s")
 
     def goodbye(self, saved: bool) -> None:
-        """Say how to resume after a stop; `saved` is whether the current piece of work was saved."""
+        """Say how to resume after a stop; `saved` is whether the current part was saved."""
         again = f"itc train --resume {shlex.quote(str(self.run.path))}"
         if self.config.env not in ENVIRONMENTS:
             again += f" --env {self.config.env}"

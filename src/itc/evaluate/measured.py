@@ -13,13 +13,13 @@ from itc.evaluate.markdown import markdown
 from itc.evaluate.metrics import IMAGINATION, curve, lines_of, seconds_by_phase, seconds_of_iteration
 from itc.evaluate.published import Row
 from itc.evaluate.statistics import Estimate
-from itc.train.collect import WINDOW
+from itc.train.collect import WINDOW_SUFFIX
 from itc.train.run_folder import EVALUATION, RunError, RunFolder
 
 MARKS = {500_000: "0.5M interactions", 1_000_000: "1M interactions"}  # where the paper reports
 REACHED = {  # in the paper, in our metrics
-    "return": f"return{WINDOW}",
-    "return %": f"return_percent{WINDOW}",
+    "return": f"return{WINDOW_SUFFIX}",
+    "return %": f"return_percent{WINDOW_SUFFIX}",
     "score %": "score",
 }
 TIMED = {"world model training, minutes": "world model", "imagination, minutes": IMAGINATION}

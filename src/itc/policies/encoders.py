@@ -19,7 +19,6 @@ class EncoderConfig(Settings):
     """Encoder: convolutions in the style of IMPALA's."""
 
     channels: tuple[Count, ...] = (64, 64, 128)  # output channels of each block
-    halve: bool = True  # max-pool with stride 2 in each block; off: keep the resolution, for small frames
     residuals: CountOrZero = 2  # residual convolutions per block
     # Normalisation over height and width, of each channel (instance normalisation) or of all channels together (layer
     # normalisation).
@@ -58,16 +57,14 @@ class Block(eqx.Module):
     norm: Normalise
     conv: Conv3x3
     residuals: tuple[Residual, ...]
-    halve: bool = eqx.field(static=True)
 
     def __init__(self, key: Array, inputs: int, outputs: int, config: EncoderConfig, initial: InitialWeights):
-        keys, self.halve = random.split(key, 1 + config.residuals), config.halve
+        keys = random.split(key, 1 + config.residuals)
         self.norm, self.conv = normalise(inputs, config.axes), _conv3x3(keys[0], inputs, outputs, initial)
         self.residuals = tuple(Residual(residual_key, outputs, config, initial) for residual_key in keys[1:])
 
     def __call__(self, x: Float32[Array, "b h w i"]) -> Float32[Array, "b h2 w2 o"]:
-        x = self.conv(self.norm(x))
-        x = max_pool(x) if self.halve else x
+        x = max_pool(self.conv(self.norm(x)))
         for residual in self.residuals:
             x = residual(x)
         return x
@@ -95,7 +92,7 @@ class Encoder(eqx.Module):
         sizes = zip(keys, channels[:-1], channels[1:], strict=True)
         self.blocks = tuple(Block(block_key, inputs, outputs, config, initial) for block_key, inputs, outputs in sizes)
         height, width = config.resize or frame_shape[:2]
-        for _ in config.channels if config.halve else ():
+        for _ in config.channels:
             height, width = -(-height // 2), -(-width // 2)
         self.size = height * width * channels[-1]
 

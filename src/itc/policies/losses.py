@@ -58,11 +58,11 @@ def ppo_loss(
         "policy_loss": policy_loss,
         "value_loss": value_loss,
         "entropy": entropy,
-        "clipped": (jnp.abs(ratio - 1) > config.clip).mean(dtype=jnp.float32),
-        "kl": divergence(log_ratio),
+        "clipped": (weight * (jnp.abs(ratio - 1) > config.clip)).mean(),
+        "kl": divergence(log_ratio, weight),
     }
 
 
-def divergence(log_ratio: Float32[Array, "b t"]) -> Float32[Array, ""]:
+def divergence(log_ratio: Float32[Array, "b t"], weight: Float32[Array, "b t"]) -> Float32[Array, ""]:
     """An estimate of the Kullback-Leibler divergence of the policy that played from the current one."""
-    return (jnp.exp(log_ratio) - 1 - log_ratio).mean()
+    return (weight * (jnp.exp(log_ratio) - 1 - log_ratio)).mean()

@@ -89,7 +89,8 @@ QUICK = replace(
         warm_up=6_000,
     ),
 )
-# The same with four times the play, and twice the learning per iteration.
+# The same with four times the play, and more learning per iteration: a third more of the world model, twice as much in
+# imagination.
 HOUR = replace(
     QUICK,
     interactions=184_320,

@@ -12,7 +12,7 @@ from itc.envs.rollout import Player, RolloutState
 from itc.envs.rollout import rollout as roll_out
 from itc.types import AnyArray, EnvSpec, Rollout
 
-WINDOW = "_50k"  # ends the names of metrics over the last 50,000 interactions
+WINDOW_SUFFIX = "_50k"  # ends the names of metrics over the last `config.WINDOW` interactions
 
 
 class EpisodeStats(NamedTuple):
@@ -106,7 +106,7 @@ def episode_metrics(stats: EpisodeStats, spec: EnvSpec, iteration: int | None) -
     """
     metrics = {"episodes": float(stats.episodes), "running_return": float(stats.running_return.mean())}
     slot = slice(0) if iteration is None else iteration % len(stats.recent_returns)
-    for suffix, slots in (("", slot), (WINDOW, slice(None))):
+    for suffix, slots in (("", slot), (WINDOW_SUFFIX, slice(None))):
         if ended := int(stats.recent_episodes[slots].sum()):
             mean = metrics[f"return{suffix}"] = float(stats.recent_returns[slots].sum()) / ended
             if spec.achievements and spec.return_scale is not None:  # elsewhere 100 % is not defined

@@ -1,4 +1,4 @@
-"""Return of each iteration, for several groups of runs in one chart."""
+"""Return of the last 50,000 interactions, as in the paper's figures, for several groups of runs in one chart."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,10 +7,9 @@ from textwrap import fill
 import numpy as np
 
 from itc.evaluate.groups import group, known_runs
+from itc.evaluate.measured import REACHED
 from itc.evaluate.metrics import Line, curve, lines_of
 from itc.train.run_folder import RunError, RunFolder
-
-EACH_ITERATION = "mean return of the iteration's episodes"  # label of an axis
 
 
 def draw_returns(runs: Sequence[Path], path: Path) -> None:
@@ -23,9 +22,9 @@ def draw_returns(runs: Sequence[Path], path: Path) -> None:
     figure, axis = plt.subplots(figsize=(7.2, 4.2))
     groups = group(known_runs(runs))
     lines = {run.path: _lines(run.path) for one in groups for run in one.runs}
-    percent = all(curve(found, "return_percent") for found in lines.values())
+    percent = all(curve(found, REACHED["return %"]) for found in lines.values())
     for one in groups:
-        curves = [curve(lines[run.path], "return_percent" if percent else "return") for run in one.runs]
+        curves = [curve(lines[run.path], REACHED["return %" if percent else "return"]) for run in one.runs]
         # Seeds may have got to different iterations: the mean goes as far as all of them.
         played = sorted(set.intersection(*(set(points) for points in curves)))
         returns = np.array([[points[step] for step in played] for points in curves])
@@ -36,7 +35,7 @@ def draw_returns(runs: Sequence[Path], path: Path) -> None:
         if begins is not None and played and begins < played[-1]:
             axis.axvline(begins, color=line.get_color(), linestyle="--", linewidth=0.8)
     axis.set_xlabel("interactions with the real environment; dashed: imagination begins")
-    axis.set_ylabel(EACH_ITERATION + (", %" if percent else ""))
+    axis.set_ylabel("mean return of the last 50,000 interactions" + (", %" if percent else ""))
     # Below the chart, because labels name settings and can be long.
     title = "mean over seeds (their number) ± standard deviation"
     legend = {"fontsize": 7, "title": title, "title_fontsize": 7, "alignment": "left", "frameon": False}

@@ -70,11 +70,12 @@ def to_compare(env: str) -> dict[str, str | DecodeConfig]:
 
 
 def compare_decoders(run: Run, decoders: Mapping[str, str | DecodeConfig], most_frames: int) -> Comparison:
-    """Play on a held-out seed, then imagine the same with each decoder; at most as many frames as the model's context
-    holds."""
+    """Play on a held-out seed, then imagine the same with each decoder: at most so many frames, as far as the model's
+    context holds them, and at least one that is imagined."""
     play_key, imagination_key = random.split(random.key(run.seed + HELD_OUT))
     world = run.world()
-    real, actions = _play(run, play_key, min(most_frames, world.max_context + 1), world.initial_frames)
+    frames = min(max(most_frames, world.initial_frames + 1), world.max_context + 1)
+    real, actions = _play(run, play_key, frames, world.initial_frames)
     tokens = encode(world, real[0])
     real_film = Film(np.asarray(render(world, tokens)), np.asarray(tokens))
     imagination = {}

@@ -7,7 +7,6 @@ import numpy as np
 from itc.evaluate.metrics import curve, lines_of
 from itc.train.run_folder import RunFolder
 from itc.train.runs import Run
-from itc.viewer.curves import EACH_ITERATION
 from itc.viewer.filmstrip import draw_filmstrip
 from itc.viewer.imagination import compare_decoders, to_compare
 
@@ -45,7 +44,7 @@ def draw_curve(folder: RunFolder, title: str, warm_up: int | None) -> Path | Non
         axis.axvline(warm_up, color="#999", linestyle="--", linewidth=1)
         axis.annotate(" imagination begins", (warm_up, axis.get_ylim()[1]), va="top", fontsize=8, color="#666")
     axis.set_xlabel("interactions with the real environment")
-    axis.set_ylabel(EACH_ITERATION)
+    axis.set_ylabel("mean return of the iteration's episodes")
     axis.set_title(title, fontsize=10, loc="left")
     axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()

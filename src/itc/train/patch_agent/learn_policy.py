@@ -58,7 +58,7 @@ def make_batch(
     leaky: bool,
     mask: Bool[Array, "b t"] | None = None,
 ) -> Batch:
-    """Advantages (GAE) and returns of a rollout, of which only the steps that count are learned from.
+    """Advantages (GAE) and returns of a rollout; steps where `mask` is false get weight 0.
 
     `recurrent_state` is the policy's before the rollout, `final` the environments after it: the value estimate there
     stands for the rewards to come. With `leaky`, advantages are computed across episode ends.
@@ -142,7 +142,8 @@ def kl_after(network: ActorCritic, batch: Batch) -> Float32[Array, ""]:
     """How far an update moved the policy, estimated on some of its batch's environments."""
     some = jax.tree.map(lambda leaf: leaf[::KL_SHARE], batch)  # the first ones are of recent frames: not those alone
     _, output = network.unroll(some.recurrent_state, some.frames, some.first)
-    return divergence(log_probability(output.logits, some.actions) - some.log_probability)
+    log_ratio = log_probability(output.logits, some.actions) - some.log_probability
+    return divergence(log_ratio, some.weight / some.weight.mean())
 
 
 def _split(batch: Batch, groups: int) -> Batch:

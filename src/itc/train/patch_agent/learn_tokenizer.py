@@ -20,13 +20,14 @@ class TokenizerLearning(Settings):
     threshold: NotNegative = 0.75  # squared distance to all codes (pixels in 0…1) above which a patch becomes a code
     updates: Count = 25  # batches of replayed frames per iteration from which new codes are added
     use_all_new_frames: bool = False  # before that, add codes from all frames of this iteration's real rollouts
-    # Logits computed at least: the codes in use, padded to 64, 128, 256, … so that growth rarely recompiles.
-    min_logits: Count = 64
+    # Minimum number of logits; the codes in use are padded to 64, 128, 256, …, so that growth rarely recompiles.
+    min_logits: Count = patches.SMALLEST_BUCKET
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.min_logits & (self.min_logits - 1):
-            raise ValueError(f"min_logits must be a power of two, got {self.min_logits}")
+        least = patches.SMALLEST_BUCKET
+        if self.min_logits < least or self.min_logits & (self.min_logits - 1):
+            raise ValueError(f"min_logits must be a power of two and at least {least}, got {self.min_logits}")
 
     def config(self, spec: EnvSpec) -> patches.PatchTokenizerConfig:
         patch = (*spec.patch, spec.frame_shape[2])

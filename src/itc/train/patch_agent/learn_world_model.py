@@ -87,13 +87,14 @@ def world_model_update(
     return WorldModelState(model, optimiser, jnp.maximum(codes, state.trained_codes), state.updates + 1), metrics
 
 
-def unmask_new_codes(model: WorldModel, known: Int32[Array, ""], codes: Int32[Array, ""]) -> WorldModel:
+def unmask_new_codes(model: WorldModel, trained: Int32[Array, ""], codes: Int32[Array, ""]) -> WorldModel:
     """Raise the output bias of codes that are new to the model from "improbable" to the value that others started with.
 
-    Until then a code that the tokenizer has just added cannot appear in imagination: the model was not trained on it.
+    Until then a code that the tokenizer has just added practically never appears in imagination: the model was not
+    trained on it.
     """
     bias = model.token_head.outer.bias
     index = jnp.arange(len(bias))
-    new = (index >= known) & (index < codes)
+    new = (index >= trained) & (index < codes)
     raised = jnp.where(new, bias - UNKNOWN_CODE_BIAS, bias)
     return model.with_token_bias(raised)

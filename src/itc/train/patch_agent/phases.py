@@ -72,6 +72,7 @@ def play_updates(
 
 
 def tokenizer_part(env: Environment, config: PatchConfig, state: PatchState, key: Array) -> tuple[PatchState, Metrics]:
+    """Grow the codebook."""
     windows, length = config.collect.num_envs, config.world_model.context_frames + 1
     tokenizer = config.tokenizer.config(env.spec)
     new_steps = config.collect.steps if config.tokenizer.use_all_new_frames else 0

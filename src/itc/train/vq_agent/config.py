@@ -137,7 +137,7 @@ class VQConfig(TrainConfig):
     precision: ClassVar[str | None] = "highest"  # as in the published agents
 
     env: EnvName = "atari/pong"  # environment: a name from `itc envs`, or module:function for one of your own
-    # preset that turns predicted logits into the next frame's tokens (docs/decoders.md)
+    # rule that picks the next frame's tokens from the logits (docs/decoders.md)
     decoder: DecoderName = "paper-atari"
     total_iterations: Count = 600  # iterations of the whole run
     collect: CollectConfig = field(default_factory=CollectConfig)

@@ -137,15 +137,15 @@ def tokenizer_updates(
     return repeat(update, tokenizer, key, updates)
 
 
-def _encode_replay(start: int, newest: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:
+def _encode_replay(start: int, new_steps: int, state: VQState, key: Array) -> tuple[VQState, Metrics]:
     """Tokens depend only on their frame, so they can be stored until the tokenizer changes again."""
-    buffer = encode_replay(state.buffer, state.tokenizer.model, jnp.int32(start), jnp.int32(newest))
+    buffer = encode_replay(state.buffer, state.tokenizer.model, jnp.int32(start), jnp.int32(new_steps))
     return state._replace(buffer=buffer), {}
 
 
 @partial(jax.jit, donate_argnames="buffer")
-def encode_replay(buffer: Replay, tokenizer: VQVAE, start: Int32[Array, ""], newest: Int32[Array, ""]) -> Replay:
-    """Encode the batches that hold any of the `newest` steps, out of `FRAMES_PER_PART` slots from slot `start` on.
+def encode_replay(buffer: Replay, tokenizer: VQVAE, start: Int32[Array, ""], new_steps: Int32[Array, ""]) -> Replay:
+    """Encode the batches that hold any of the `new_steps` steps, out of `FRAMES_PER_PART` slots from slot `start` on.
 
     Batches are the same in every call, so that a batch without a new step would only get the tokens it already has.
     """
@@ -153,7 +153,7 @@ def encode_replay(buffer: Replay, tokenizer: VQVAE, start: Int32[Array, ""], new
     unclipped = start + jnp.arange(0, FRAMES_PER_PART, size)
     # The last batch may overlap the one before, which changes nothing.
     first = jnp.minimum(unclipped, buffer.slots - size)
-    is_new = (time >= buffer.stored - newest) & (time < buffer.stored)
+    is_new = (time >= buffer.stored - new_steps) & (time < buffer.stored)
     holds_new = is_new[first[:, None] + jnp.arange(size)[None]].any(axis=1) & (unclipped < buffer.stored)
     (batches,) = jnp.nonzero(holds_new, size=len(first))
 
@@ -232,7 +232,7 @@ def imagination_updates(
     codebook = world.tokenizer.codebook
 
     def update(policy: PolicyState, key: Array):
-        # An imagined rollout goes on after an end; `learn_policy` recomputes the recurrent state without a reset.
+        # An imagined rollout goes on after an end; `policy_update` recomputes the recurrent state without a reset.
         token_policy = TokenPolicy(policy.network, codebook, reset_on_first=False)
         recurrent_state, imagined = imagine_from_replay(
             world, token_policy, buffer, key, config.imagine, config.imagination_steps, config.compat.look_ahead
