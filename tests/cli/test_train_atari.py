@@ -88,8 +88,7 @@ def test_mistakes_are_refused_with_a_sentence(tmp_path):
 @pytest.mark.parametrize(("old", "new"), [
     ("--epochs=3", "--epochs is called --total-iterations now"),
     ("--world-model-learning.sequences=3", "is called --world-model-learning.batch-size now"),
-    ("--actor-critic.mask-after-end", "is called --imagine.learn-after-end now"),
-    ("--compat.no-late-ends", "is called --compat.done-one-step-late now"),
+    ("--compat.no-late-ends", "is called --compat.no-done-one-step-late now"),
 ])  # fmt: skip
 def test_old_names_are_refused_with_the_new_one(old, new):
     assert_refused(("train", "atari/pong/quick", old), new)

@@ -137,8 +137,9 @@ def test_reports_imagine_with_the_burn_in_that_trains(env, played, monkeypatch):
 
 def test_the_least_number_of_logits_is_a_power_of_two():
     assert TokenizerLearning(min_logits=512).min_logits == 512
-    with pytest.raises(ValueError, match="min_logits must be a power of two, got 96"):
-        TokenizerLearning(min_logits=96)
+    for wrong in (96, 32):
+        with pytest.raises(ValueError, match=f"min_logits must be a power of two and at least 64, got {wrong}"):
+            TokenizerLearning(min_logits=wrong)
 
 
 def test_windows_of_the_newest_play():

@@ -58,7 +58,7 @@ def ppo_loss(
         "policy_loss": policy_loss,
         "value_loss": value_loss,
         "entropy": entropy,
-        "clipped": (weight * (jnp.abs(ratio - 1) > config.clip)).mean(),
+        "clipped": jnp.where(jnp.abs(ratio - 1) > config.clip, weight, 0.0).mean(),
         "kl": divergence(log_ratio, weight),
     }
 
