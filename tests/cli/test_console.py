@@ -2,6 +2,8 @@
 
 import io
 import re
+import time
+from contextlib import nullcontext
 
 from itc.cli import console
 from itc.cli.console import PlainConsole, working
@@ -24,12 +26,28 @@ def test_without_a_terminal_each_long_step_is_a_line_on_standard_error(capsys):
 def test_and_so_is_its_progress_where_it_would_be_silent_for_seconds(capsys, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(console, "ticking", lambda tick: nullcontext())
     with working() as work:
-        work.step("decoding", 2000)
-        for seconds in (1, 6, 7, 12):
-            now[0] = seconds
-            work.advance(500)
-    assert capsys.readouterr().err == "decoding …\ndecoding: 1,000 of 2,000 done …\ndecoding: 2,000 of 2,000 done …\n"
+        for words, total in (("loading", None), ("decoding", 2000)):
+            work.step(words, total)
+            for seconds in (1, 6, 7, 12):
+                now[0] += seconds
+                work.advance(500)
+                work.tick()
+            now[0] = 0.0
+    assert capsys.readouterr().err.splitlines() == [
+        "loading …", "loading: 7 s …", "loading: 14 s …", "loading: 26 s …",
+        "decoding …", "decoding: 1,000 of 2,000 done, 7 s …", "decoding: 1,500 of 2,000 done, 14 s …",
+        "decoding: 2,000 of 2,000 done, 26 s …",
+    ]  # fmt: skip
+
+
+def test_a_step_that_says_nothing_is_no_silence(capsys, monkeypatch):
+    monkeypatch.setattr(console, "QUIET", 0.3)
+    with working() as work:
+        work.step("imagining")
+        time.sleep(1.0)
+    assert "imagining: 0 s …" in capsys.readouterr().err
 
 
 def test_on_a_terminal_it_moves_and_is_gone_at_the_end(monkeypatch):

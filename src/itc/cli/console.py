@@ -2,8 +2,9 @@
 
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from threading import Event, Thread
 from typing import Any
 
 from rich.console import Console
@@ -11,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from itc.cli import discard_output
 
-SILENT = 5.0  # seconds without a sign of life, at most, as far as a command knows that it proceeds
+QUIET = 4.5  # seconds without a line, at most; a little less than five, as looking at the clock takes turns
 
 
 class PlainConsole(Console):
@@ -28,17 +29,37 @@ class PlainConsole(Console):
         discard_output()
 
 
+@contextmanager
+def ticking(tick: Callable[[], None]) -> Generator[None]:
+    """While inside, `tick` is called five times a second, in a thread of its own."""
+    ended = Event()
+
+    def until_the_end() -> None:
+        while not ended.wait(0.2):
+            tick()
+
+    thread = Thread(target=until_the_end, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
 class Work:
-    """Long steps, one after the other: a spinner and the time on a terminal, elsewhere a line when each begins."""
+    """Long steps, one after the other: a spinner and the time on a terminal, elsewhere a line when each begins and
+    whenever it has been quiet for five seconds."""
 
     def __init__(self, console: PlainConsole, progress: Progress):
         self._console, self._progress = console, progress
         self._task = progress.add_task("", total=None)
-        self._what, self._done, self._total, self._said = "", 0, None, 0.0
+        self._what, self._done, self._total = "", 0, None
+        self._said = self._since = time.monotonic()
 
     def step(self, what: str, total: int | None = None) -> None:
         """The next step begins; `total` is how many parts it has, if that is known."""
-        self._what, self._done, self._total = what, 0, total
+        self._what, self._done, self._total, self._since = what, 0, total, time.monotonic()
         self._progress.reset(self._task, description=what, total=total)
         self._say(what)
 
@@ -46,9 +67,13 @@ class Work:
         """More parts of the step are done."""
         self._done += parts
         self._progress.advance(self._task, parts)
-        if time.monotonic() - self._said > SILENT:
-            of = "" if self._total is None else f" of {self._total:,}"
-            self._say(f"{self._what}: {self._done:,}{of} done")
+
+    def tick(self) -> None:
+        """Called often; elsewhere than on a terminal it prints if it has been quiet for too long."""
+        now = time.monotonic()
+        if self._what and now - self._said >= QUIET:
+            of = "" if self._total is None else f"{self._done:,} of {self._total:,} done, "
+            self._say(f"{self._what}: {of}{now - self._since:.0f} s")
 
     def _say(self, line: str) -> None:
         self._said = time.monotonic()
@@ -69,4 +94,6 @@ def working() -> Generator[Work]:
     here = sys.stdout.isatty()  # else what is printed meanwhile would move to standard error
     shown = console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=not shown, redirect_stdout=here) as progress:
-        yield Work(console, progress)
+        work = Work(console, progress)
+        with ticking(work.tick):
+            yield work

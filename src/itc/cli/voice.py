@@ -3,12 +3,9 @@
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from threading import Event, Thread
 
 from itc.cli.compiling import announced
-from itc.cli.console import PlainConsole
-
-QUIET = 4.5  # seconds without a line, at most; a little less than five, as looking at the clock takes turns
+from itc.cli.console import QUIET, PlainConsole, ticking
 
 
 class Voice:
@@ -51,17 +48,5 @@ class Voice:
     @contextmanager
     def speaking(self) -> Generator[None]:
         """While inside, programs that are compiled are announced, and nothing is silent for long."""
-        ended = Event()
-
-        def tick_until_the_end() -> None:
-            while not ended.wait(0.2):
-                self.tick()
-
-        ticking = Thread(target=tick_until_the_end, daemon=True)
-        ticking.start()
-        try:
-            with announced(self.on_compile, self.on_compiled):
-                yield
-        finally:
-            ended.set()
-            ticking.join()
+        with ticking(self.tick), announced(self.on_compile, self.on_compiled):
+            yield
