@@ -10,8 +10,9 @@ from scipy.stats import norm
 
 from drawn_weights import drawn
 from itc.extras import foreign_rules
-from itc.policies.actor_critic_loss import ActorCriticConfig, actor_critic_loss, until_end
+from itc.policies.actor_critic_loss import ActorCriticConfig, actor_critic_loss
 from itc.policies.lstm import LSTMActorCritic, LSTMPolicyConfig, PolicyOutput
+from itc.policies.returns import until_end
 
 BATCH, STEPS, ACTIONS, BINS = 3, 4, 5, 129
 GENERATOR = np.random.default_rng(0)

@@ -123,7 +123,7 @@ def _policy_update(policy: PolicyState, batch: Batch, config: PatchConfig) -> tu
 
 
 def _world_model_update(state: PatchState, config: PatchConfig) -> tuple[float, int]:
-    bucket = phases.bucket_of(state, config)
+    bucket = phases.num_logits(state, config)
     kept = [jax.tree.map(jnp.copy, state.world_model)]
     arguments = (state.buffer, state.codebook, state.key)
     compiled = phases.world_model_updates.lower(kept[0], *arguments, 1, bucket, config).compile()

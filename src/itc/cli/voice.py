@@ -15,12 +15,21 @@ class Voice:
         self.console = console
         self.live = live  # a live view shows it, so lines need not
         self.said_at = time.monotonic()
-        self.before_compiling = doing
+        self.before = doing
         self.begin(doing)
 
     def begin(self, doing: str) -> None:
         """From now on this is being done."""
         self.doing, self.since = doing, time.monotonic()
+
+    def interrupt(self, doing: str) -> None:
+        """From now on this is being done, until `go_on`."""
+        self.before = self.doing
+        self.begin(doing)
+
+    def go_on(self) -> None:
+        """What was interrupted is being done again."""
+        self.begin(self.before)
 
     def say(self, words: str) -> None:
         """Print a line."""
@@ -29,13 +38,12 @@ class Voice:
 
     def on_compile(self, words: str) -> None:
         """A program is being compiled."""
-        self.before_compiling = self.doing
-        self.begin(words)
+        self.interrupt(words)
         self.say(f"      {words}")
 
     def on_compiled(self, words: str) -> None:
         """It is ready, and what needed it goes on."""
-        self.begin(self.before_compiling)
+        self.go_on()
         self.say(f"      {words}")
 
     def tick(self) -> None:

@@ -69,7 +69,6 @@ class Screen(Voice):
         deadline: float | None,
     ):
         super().__init__(console, "starting", live=console.is_terminal)
-        self.before_saving = self.doing
         self.config, self.run, self.progress = config, run, progress
         self.started, self.begun, self.deadline = time.monotonic(), begun, deadline
         total = config.iterations if deadline is None else None  # None: unknown until the deadline
@@ -104,11 +103,10 @@ class Screen(Voice):
         self.say(f"{line['iteration']:4d}{of}  {' · '.join(said)}")
 
     def on_saving(self) -> None:
-        self.before_saving = self.doing
-        self.begin("saving a checkpoint")
+        self.interrupt("saving a checkpoint")
 
     def on_save(self, saved: Saved) -> None:
-        self.begin(self.before_saving)
+        self.go_on()
         self.say(f"saved {saved.path.name}: {saved.megabytes:,.0f} MB in {saved.seconds:.1f} s")
 
     def goodbye(self, saved: bool) -> None:

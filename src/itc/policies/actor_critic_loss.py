@@ -68,12 +68,6 @@ def actor_critic_loss(
     }
 
 
-def until_end(ends: Bool[Array, "b t"]) -> Bool[Array, "b t1"]:
-    """A mask for `actor_critic_loss`: true at a frame unless an earlier action ended the episode."""
-    over = jnp.cumsum(ends, axis=1, dtype=jnp.int32) > 0
-    return jnp.pad(~over, ((0, 0), (1, 0)), constant_values=True)
-
-
 def _mean(x: Float32[Array, "b t"], mask: Bool[Array, "b t"]) -> Float32[Array, ""]:
     """Mean over the steps where the mask is true; 0 if there is none."""
     return jnp.where(mask, x, 0.0).sum() / jnp.maximum(mask.sum(dtype=jnp.float32), 1.0)

@@ -47,6 +47,12 @@ def mean_and_std(
     return mean, jnp.sqrt((weight * jnp.square(x - mean)).mean())
 
 
+def until_end(ends: Bool[Array, "b t"]) -> Bool[Array, "b t1"]:
+    """At which frames no earlier action has ended the episode; the last entry is for the frame after the last step."""
+    over = jnp.cumsum(ends, axis=1, dtype=jnp.int32) > 0
+    return jnp.pad(~over, ((0, 0), (1, 0)), constant_values=True)
+
+
 class ReturnNormaliser(NamedTuple):
     """Moving averages of the mean and the standard deviation of returns, and the weight they rest on."""
 

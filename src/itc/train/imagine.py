@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float32, Int, Int32, UInt8
 from itc.decoding.api import Decoded, decode
 from itc.decoding.config import DecodeConfig
 from itc.envs.rollout import Policy, RolloutState, rollout
+from itc.policies.returns import until_end
 from itc.types import AnyArray, EnvSpec, Rollout
 
 
@@ -111,8 +112,7 @@ def prefill(
 
 def until_first_end(imagined: Rollout) -> Bool[Array, "b t"]:
     """The steps up to and including a rollout's first imagined end. What follows starts from a made-up first frame."""
-    ends = imagined.outcome.terminated.astype(jnp.int32)
-    return jnp.cumsum(ends, axis=1) - ends == 0
+    return until_end(imagined.outcome.terminated)[:, :-1]
 
 
 def imagination_metrics(imagined: Rollout) -> dict[str, Float32[Array, ""]]:

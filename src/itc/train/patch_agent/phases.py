@@ -85,7 +85,7 @@ _grown = jax.jit(grow_codebook, static_argnums=(3, 4, 5, 6, 7))
 
 
 def _learn_world_model(config: PatchConfig, updates: int, state: PatchState, key: Array) -> tuple[PatchState, Metrics]:
-    bucket = bucket_of(state, config)
+    bucket = num_logits(state, config)
     world_model, metrics = world_model_updates(
         state.world_model, state.buffer, state.codebook, key, updates, bucket, config
     )
@@ -112,7 +112,7 @@ def world_model_updates(
     return repeat(update, world_model, key, updates)
 
 
-def bucket_of(state: PatchState, config: PatchConfig) -> int:
+def num_logits(state: PatchState, config: PatchConfig) -> int:
     """How many logits the world model computes per cell: those of the codes in use, padded."""
     return min(config.tokenizer.codes, max(state.codebook.bucket, config.tokenizer.min_logits))
 
@@ -143,7 +143,7 @@ def world_of(state: PatchState, env: Environment, config: PatchConfig, decoder: 
         codebook=state.codebook,
         spec=env.spec,
         decoder=decoder,
-        bucket=bucket_of(state, config),
+        bucket=num_logits(state, config),
         initial_frames=config.imagine.initial_frames,
         copy_after_done=config.compat.copy_after_done,
     )
@@ -161,11 +161,10 @@ def imagination_updates(
         )
         mask = None if config.imagine.learn_after_end else until_first_end(imagined)
         batch = make_batch(policy, recurrent_state, imagined, final, config.ppo, config.compat.leaky_gae, mask)
-        entropy_coefficient, update_normaliser = (
-            config.ppo.imagined_entropy_coefficient,
-            config.imagine.update_return_normaliser,
+        entropy_coefficient = config.ppo.imagined_entropy_coefficient
+        policy, metrics = policy_update(
+            policy, batch, config.ppo, entropy_coefficient, config.imagine.update_return_normaliser
         )
-        policy, metrics = policy_update(policy, batch, config.ppo, entropy_coefficient, update_normaliser)
         # One update per batch: the ratio is 1 before it, so policy_loss and the clip fraction are 0, and PPO's clipping
         # never acts.
         shown = {name: value for name, value in metrics.items() if name not in ("policy_loss", "clipped")}

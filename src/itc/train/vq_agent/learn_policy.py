@@ -8,9 +8,9 @@ import optax
 from jax import Array, lax
 from jaxtyping import Float32
 
-from itc.policies.actor_critic_loss import ActorCriticConfig, actor_critic_loss, until_end
+from itc.policies.actor_critic_loss import ActorCriticConfig, actor_critic_loss
 from itc.policies.lstm import LSTMActorCritic, LSTMState
-from itc.policies.returns import ReturnScale, lambda_returns, new_return_scale
+from itc.policies.returns import ReturnScale, lambda_returns, new_return_scale, until_end
 from itc.train.agent import Metrics
 from itc.train.optimise import begin_optimising, clipped_adamw, follow_gradient
 from itc.types import Rollout
