@@ -236,7 +236,7 @@ class CraftaxClassic(CraftaxGame):
             looks = {"player": looks_of(awake, [asleep], most_alpha=255)}
             for name in self.spec.creatures:
                 colour, alpha = (np.asarray(textures[f"{name}_texture{part}"]) for part in ("", "_alpha"))
-                texture = np.concatenate([colour, alpha[..., :1]], axis=-1)
+                texture = np.concatenate([colour, alpha[..., :1]], axis=-1).astype(np.int32)
                 looks[name] = looks_of([texture], [texture], most_alpha=1)
         return looks
 
