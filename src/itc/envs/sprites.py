@@ -62,7 +62,9 @@ def distance(tiles: UInt8[Array, "b n values"], looks: Looks) -> Float32[Array, 
     opaque, midnight, noon = (jnp.asarray(part) for part in looks)
     span = opaque * (noon - midnight)
 
-    def dot(values: Float32[Array, "b n values"], weight: Float32[Array, "looks values"]) -> Float32[Array, "b n looks"]:
+    def dot(
+        values: Float32[Array, "b n values"], weight: Float32[Array, "looks values"]
+    ) -> Float32[Array, "b n looks"]:
         return jnp.einsum("bnv,lv->bnl", values, weight, precision="highest")
 
     def constant(values: Float32[Array, "looks values"]) -> Float32[Array, "1 1 looks"]:

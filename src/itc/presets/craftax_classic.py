@@ -69,7 +69,7 @@ HOUR = replace(
         final_lr_fraction=0.05,
         recent_fraction=0.25,
     ),
-    policy=replace(QUICK.policy, encoder=EncoderConfig((16, 32, 32), residuals=1)),
+    policy=replace(QUICK.policy, encoder=EncoderConfig((8, 16, 32), residuals=1)),
     ppo=PPOConfig(learning_rate=1e-3, return_decay=0.99),
     imagine=ImagineConfig(
         updates=50,
