@@ -165,3 +165,72 @@ def test_textures_are_announced_only_when_they_have_to_be_made(tmp_path, capsys)
         print("Loading textures …")
     assert capsys.readouterr() == ("", "")
     assert list(tmp_path.iterdir()) == [cache]
+
+
+@pytest.fixture(scope="module")
+def classic():
+    return make("craftax-classic")
+
+
+@pytest.fixture(scope="module")
+def played(classic):
+    """Worlds of 100 steps of random play, from several starts."""
+    state, _ = classic.reset(random.key(3), smoke.NUM_ENVS)
+    worlds = []
+    for index in range(100):
+        key = random.fold_in(random.key(4), index)
+        state, _ = classic.step(state, random.randint(key, (smoke.NUM_ENVS,), 0, classic.spec.num_actions))
+        worlds.append(state.world)
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *worlds)
+
+
+def lit(worlds, daylight: float, asleep: bool):
+    return worlds.replace(
+        light_level=jnp.full_like(worlds.light_level, daylight),
+        is_sleeping=jnp.full_like(worlds.is_sleeping, asleep),
+    )
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+@pytest.mark.parametrize("daylight", [1.0, 0.45, 0.0])
+def test_no_real_frame_is_impossible_by_day_or_night_and_one_without_its_player_is(classic, played, daylight, asleep):
+    frames = jax.jit(jax.vmap(classic.game.render))(lit(played, daylight, asleep))
+    impossible = jax.jit(classic.spec.impossible)
+    assert not impossible(frames).any()
+    (height, width), (rows, columns) = classic.spec.patch, (7, 9)
+    middle = np.s_[:, 3 * height : 4 * height, 4 * width : 5 * width]
+    player, beside = frames[middle], np.s_[:, 3 * height : 4 * height, 5 * width : 6 * width]
+    assert impossible(frames.at[middle].set(frames[beside])).all(), "no player"
+    assert impossible(frames.at[middle].set(0)).all(), "nothing"
+    for row, column in ((0, 0), (3, 5), (rows - 1, columns - 1)):
+        place = np.s_[:, row * height : (row + 1) * height, column * width : (column + 1) * width]
+        assert impossible(frames.at[place].set(player)).all(), "two players"
+
+
+def test_a_frame_is_impossible_if_it_has_more_creatures_than_there_ever_are(classic, played):
+    """Creatures, as many as there can be, are copied to other tiles."""
+    world = jax.tree.map(lambda leaf: leaf[0], lit(played, 1.0, asleep=False))
+    height, width = classic.spec.patch
+    for group, entity in groups(classic, world).items():
+        most = len(getattr(world, group).mask)
+        crowd = with_mobs(classic, world, group, entity, [(-1, index - 1) for index in range(most)])
+        frame = classic.game.render(crowd)
+        assert not classic.spec.impossible(frame[None]).any()
+        creature = frame[2 * height : 3 * height, 3 * width : 4 * width]
+        one_more = frame.at[4 * height : 5 * height, 3 * width : 4 * width].set(creature)
+        assert classic.spec.impossible(one_more[None]).all() == (entity != "arrow"), entity
+
+
+def test_a_real_night_has_no_impossible_frame(classic):
+    """Not forced: the game's own light, noise and sleep, around midnight, which is at 210."""
+    state, _ = classic.reset(random.key(5), smoke.NUM_ENVS)
+    state = state._replace(world=state.world.replace(timestep=jnp.full_like(state.world.timestep, 160)))
+    impossible, darkest = jax.jit(classic.spec.impossible), 1.0
+    for index in range(100):
+        key = random.fold_in(random.key(6), index)
+        actions = random.randint(key, (smoke.NUM_ENVS,), 0, classic.spec.num_actions)
+        state, step = classic.step(state, actions)
+        assert not impossible(step.frame).any()
+        assert not impossible(step.last_frame).any()
+        darkest = min(darkest, float(state.world.light_level.min()))
+    assert darkest < 0.05

@@ -11,6 +11,7 @@ from itc.presets import PRESETS, find
 from itc.settings import from_json
 from itc.train.agents import agent_of
 from itc.train.patch_agent.config import CollectConfig, ImagineConfig, PatchConfig
+from itc.train.patch_agent.learn_world_model import WorldModelLearning
 from itc.world_models.gpt import WorldModelConfig
 
 
@@ -69,6 +70,20 @@ def test_quick_presets_run_all_phases_and_reach_imagination(name):
     assert "imagination" in reached[-2 if name.startswith("atari") else config.iterations // 4]
 
 
+def test_the_control_without_imagination_needs_no_world_model_and_then_no_tokenizer():
+    without = dataclasses.replace(find("minatar/breakout/hour").config, imagine=ImagineConfig(updates=0, steps=5))
+    assert phases(without, 100) == {"play", "tokenizer", "world model"}
+    learning = dataclasses.replace(without.world_model_learning, updates=0)
+    assert phases(dataclasses.replace(without, world_model_learning=learning), 100) == {"play"}
+
+
+def test_hour_presets_imagine_for_most_of_the_run():
+    for name in ("craftax-classic/hour", "minatar/breakout/hour"):
+        config = find(name).config
+        assert config.interactions_after(config.iterations) >= 100_000
+        assert config.imagines_in(config.iterations // 8)
+
+
 def test_atari_variants_differ_in_what_their_names_say():
     simulus, control, released, paper, ours = (
         find(f"atari/pong/{variant}").config
@@ -97,6 +112,7 @@ def test_a_config_survives_json():
     ({"ppo": PPOConfig(accumulate=4)}, "ppo.accumulate 4 must divide environments of a minibatch 6"),
     ({"collect": CollectConfig(steps=10)}, "windows of 21 steps"),
     ({"world_model": WorldModelConfig(codes=100)}, "must be equal"),
+    ({"world_model_learning": WorldModelLearning(updates=0)}, "imagine.updates must be 0, too"),
     ({"distance_cost": -1.0}, "distance_cost"),
     ({"sinkhorn_iterations": 0}, "sinkhorn_iterations"),
 ])  # fmt: skip

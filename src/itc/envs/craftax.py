@@ -21,6 +21,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Int, Int8, Int16, Integer, Key, UInt8
 
 from itc.envs.base import tiles_of_entities
+from itc.envs.sprites import Looks, looks_of, shows
 from itc.envs.wrappers import Game, Turn
 from itc.extras import foreign_rules, require_for
 from itc.types import EnvSpec
@@ -78,6 +79,7 @@ class CraftaxGame(Game):
         most_health: int,
         entities: tuple[str, ...],
         creatures: tuple[str, ...],
+        impossible: Callable | None = None,
     ) -> EnvSpec:
         rows, columns = self._view
         grid = (rows + self._constants.INVENTORY_OBS_HEIGHT, columns)
@@ -107,6 +109,7 @@ class CraftaxGame(Game):
             scrolls=True,
             view_rows=rows,
             episode_length=self._params.max_timesteps,
+            impossible=impossible,
         )
 
     def start(self, key: Key[Array, ""]) -> Any:
@@ -202,7 +205,40 @@ class CraftaxClassic(CraftaxGame):
             most_health=9,
             entities=("none", "player", "cow", "zombie", "skeleton", "arrow", "plant"),
             creatures=("cow", "zombie", "skeleton"),
+            impossible=self._impossible,
         )
+
+    def _impossible(self, frames: UInt8[Array, "b H W 3"]) -> Bool[Array, " b"]:
+        """Frames without the player in the middle, with another player, or with more creatures than there ever are.
+
+        Noise at night hides creatures, and would hide a second player: neither makes a real frame impossible.
+        """
+        (rows, columns), size = self._view, self._constants.BLOCK_PIXEL_SIZE_AGENT
+        tiles = frames[:, : rows * size].reshape(len(frames), rows, size, columns, size, 3).swapaxes(2, 3)
+        tiles = tiles.reshape(len(frames), rows * columns, -1)
+        players = shows(tiles, self._looks["player"])
+        impossible = ~players[:, rows * columns // 2] | (players.sum(axis=1, dtype=jnp.int32) > 1)
+        limits = self._package.static_params
+        for name, most in (
+            ("zombie", limits.max_zombies),
+            ("cow", limits.max_cows),
+            ("skeleton", limits.max_skeletons),
+        ):
+            impossible |= shows(tiles, self._looks[name]).sum(axis=1, dtype=jnp.int32) > most
+        return impossible
+
+    @cached_property
+    def _looks(self) -> dict[str, Looks]:
+        """What the player and creatures look like."""
+        with jax.ensure_compile_time_eval(), foreign_rules(), _texture_cache(self._constants):
+            textures = self._constants.load_all_textures()[self._constants.BLOCK_PIXEL_SIZE_AGENT]
+            *awake, asleep = (np.asarray(texture) for texture in textures["player_textures"])
+            looks = {"player": looks_of(awake, [asleep], most_alpha=255)}
+            for name in self.spec.creatures:
+                colour, alpha = (np.asarray(textures[f"{name}_texture{part}"]) for part in ("", "_alpha"))
+                texture = np.concatenate([colour, alpha[..., :1]], axis=-1).astype(np.int32)
+                looks[name] = looks_of([texture], [texture], most_alpha=1)
+        return looks
 
     def entities(self, world: Any) -> Int8[Array, "h w"]:
         label = self.spec.entities.index

@@ -52,6 +52,36 @@ WORLD_MODEL = replace(
     imagine=ImagineConfig(updates=0),
 )
 
+# Two hours on two cores, with everything that keeps imagination true (docs/imagination.md). As in MinAtar's `hour`,
+# iterations are short, and rollouts too, from three real frames. There are as many logits as codes: at night there are
+# soon 1,024 codes, and nothing is compiled again.
+HOUR = replace(
+    QUICK,
+    interactions=122_880,
+    collect=CollectConfig(steps=32, replay_frames=122_880),
+    tokenizer=TokenizerLearning(codes=1024, updates=5, use_all_new_frames=True, min_logits=1024),
+    world_model=replace(QUICK.world_model, context_frames=10, neighbours=32),
+    world_model_learning=WorldModelLearning(
+        updates=200,
+        minibatches=1,
+        sequences=8,
+        learning_rate=1.5e-3,
+        final_lr_fraction=0.05,
+        recent_fraction=0.25,
+    ),
+    policy=replace(QUICK.policy, encoder=EncoderConfig((8, 16, 32), residuals=1)),
+    ppo=PPOConfig(learning_rate=1e-3, return_decay=0.99),
+    imagine=ImagineConfig(
+        updates=50,
+        steps=8,
+        initial_frames=3,
+        recent_fraction=0.5,
+        learn_after_end=False,
+        update_return_normaliser=False,
+        warm_up=12_000,
+    ),
+)
+
 PRESETS = {
     "craftax-classic/dedieu": Preset(
         DEDIEU, "baseline of Dedieu et al.: 1-D positions, plain sampling", GPU, "68.14 / 24.89"
@@ -68,4 +98,5 @@ PRESETS = {
         WORLD_MODEL, "real play and a world model of it, to measure decoders with", "two CPU cores"
     ),
     "craftax-classic/quick": Preset(QUICK, "all phases with small networks; too short to learn much", "two CPU cores"),
+    "craftax-classic/hour": Preset(HOUR, "small networks, learns the first achievements", "two CPU cores, two hours"),
 }

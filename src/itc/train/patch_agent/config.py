@@ -93,6 +93,11 @@ class PatchConfig(TrainConfig):
         envs_per_minibatch = collect.num_envs // self.ppo.minibatches
         divides("ppo.accumulate", self.ppo.accumulate, "environments of a minibatch", envs_per_minibatch)
         divides("ppo.accumulate", self.ppo.accumulate, "imagine.num_envs", imagine.num_envs)
+        if self.imagination_after is not None and not self.world_model_learning.updates:
+            raise ValueError(
+                f"world_model_learning.updates 0 train no world model for imagine.updates {imagine.updates} to imagine "
+                "with; without imagination, imagine.updates must be 0, too"
+            )
         if self.tokenizer.codes != self.world_model.codes:
             raise ValueError(
                 f"tokenizer.codes {self.tokenizer.codes} and world_model.codes {self.world_model.codes} must be equal"
@@ -124,6 +129,11 @@ class PatchConfig(TrainConfig):
     @property
     def imagination_after(self) -> int | None:
         return self.imagine.warm_up if self.train_policy and self.imagine.updates else None
+
+    @property
+    def learns_world_model(self) -> bool:
+        """Whether there is a world model, and therefore a tokenizer; without imagination neither is needed."""
+        return self.world_model_learning.updates > 0
 
     def imagines_in(self, iteration: int) -> bool:
         """Whether the policy learns in imagination in this iteration (counted from 0): the warm-up is over."""

@@ -37,8 +37,10 @@ UPDATES_PER_PART = 25  # at most, compiled into one call
 
 def parts_of(env: Environment, config: PatchConfig, iteration: int) -> list[Part]:
     """The parts of one iteration (counted from 0), in order."""
-    parts = [Part("play", partial(_play, env, config)), Part("tokenizer", partial(tokenizer_part, env, config))]
+    parts = [Part("play", partial(_play, env, config))]
     learning = config.world_model_learning
+    if config.learns_world_model:
+        parts.append(Part("tokenizer", partial(tokenizer_part, env, config)))
     updates = learning.updates * learning.minibatches
     parts += parts_of_updates("world model", partial(_learn_world_model, config), updates, UPDATES_PER_PART)
     if config.imagines_in(iteration):
