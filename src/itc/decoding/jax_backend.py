@@ -243,9 +243,9 @@ def match(gains: Float32[Array, "n m"], edges: Edges, solver: str) -> Matching:
     if edges.disjoint:
         return jax_matching.keep_gaining(gains, edges)
     if solver == "auction" or not jax_matching.host_can_answer():
-        return jax_matching.auction(gains, edges)
+        return jax_matching.in_program(gains, edges)
     return lax.platform_dependent(
-        gains, cpu=partial(jax_matching.on_host, edges=edges), default=partial(jax_matching.auction, edges=edges)
+        gains, cpu=partial(jax_matching.on_host, edges=edges), default=partial(jax_matching.in_program, edges=edges)
     )
 
 

@@ -1,4 +1,4 @@
-"""Ways to find the matching of largest gain for one frame in JAX: closed form, host, auction."""
+"""Ways to find the matching of largest gain for one frame in JAX: closed form, host, kernel, auction."""
 
 import os
 from functools import partial
@@ -16,6 +16,8 @@ from itc.types import Matching
 
 # Rounds in which all cells bid at once, before the rest is settled one cell at a time. More do not pay.
 BIDDING_ROUNDS = 3
+# The kernel keeps a vector over the sources in registers, which more do not fit.
+MOST_SOURCES_OF_KERNEL = 1024
 
 
 def keep_gaining(gains: Float32[Array, "n m"], edges: Edges) -> Matching:
@@ -43,6 +45,25 @@ def _assign(edges, gains):
     # NumPy in, NumPy out: a host function that calls JAX can deadlock on a CPU.
     source, value = assign(np.asarray(gains), edges)
     return source, value.astype(np.float32)
+
+
+def in_program(gains: Float32[Array, "n m"], edges: Edges) -> Matching:
+    """Exact, without asking the host: on a GPU in one kernel, elsewhere by auction."""
+    if edges.sources > MOST_SOURCES_OF_KERNEL:
+        return auction(gains, edges)
+    return lax.platform_dependent(gains, cuda=partial(in_kernel, edges=edges), default=partial(auction, edges=edges))
+
+
+def in_kernel(gains: Float32[Array, "n m"], edges: Edges, *, interpret: bool = False) -> Matching:
+    """Exact, in one kernel that searches one frame after the other cell by cell; `interpret` runs it on a CPU."""
+    from itc.decoding import jax_kernel  # takes a moment to import, and only matchings need it
+
+    owner, price = jax_kernel.owners_and_prices(gains, edges, interpret=interpret)
+    cells = jnp.arange(len(gains), dtype=jnp.int32)[:, None]
+    taken = (owner[edges.source] == cells) & jnp.asarray(edges.valid)
+    source = jnp.where(taken, jnp.asarray(edges.source), -1).max(axis=1)
+    value = jnp.where(taken, gains, 0.0).sum()
+    return Matching(source, value, honest_gap(dual_bound(gains, price, edges), value))
 
 
 def auction(gains: Float32[Array, "n m"], edges: Edges) -> Matching:
