@@ -1,4 +1,5 @@
-"""Block-causal attention against the textbook form, forwards and backwards, with the very same dropout."""
+"""Block-causal attention against the textbook form, forwards and backwards, with the very same dropout; and its two
+shapes, for a CPU and for a GPU, against each other: both run here."""
 
 from functools import partial
 
@@ -7,15 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from itc.world_models.attention import (
-    QUERIES_AT_ONCE,
-    Rotation,
-    block_attention,
-    cached_attention,
-    split_heads,
-    visibility,
-)
+from itc.world_models import attention_cpu, attention_gpu
+from itc.world_models.attention import block_attention, cached_attention, visibility
 from itc.world_models.dropout import dropout, keep_mask
+from itc.world_models.heads import Rotation, split_heads
+from itc.world_models.tiles import QUERIES_AT_ONCE
 
 B, H, S, D = 2, 2, 4, 8
 LENGTHS = (3, 50)  # blocks: few enough for one tile of queries, and several tiles
@@ -68,16 +65,58 @@ def test_output_and_gradient_equal_the_textbook(t, rate):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
 
 
-def test_cached_attention_sees_exactly_the_filled_blocks():
+# Blocks and tokens of each: one, fewer blocks than a GPU has tiles, a last tile that is smaller on either device, and
+# more tokens in a block than a CPU takes at once.
+@pytest.mark.parametrize(("t", "s"), [(1, 4), (3, 4), (50, 4), (7, 30), (5, 82)])
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_both_shapes_compute_the_same(t, s, rate):
+    projected, d_out = drawn_numbers(B, t, s, 3, H, D), drawn_numbers(B, t, s, H * D)
+    angles = drawn_numbers(t * s, D // 2)
+    rotation = Rotation(jnp.sin(angles), jnp.cos(angles))
+    seeds = jnp.asarray(np.random.default_rng(1).integers(2**32, size=(B, t), dtype=np.uint32))
+
+    @jax.jit
+    def both(projected, seeds):
+        results = []
+        for shape in (attention_cpu, attention_gpu):
+            out, log_total = shape.forward(rate, rotation, projected, seeds)
+            gradient = shape.backward(rate, rotation, projected, seeds, out, log_total, d_out)
+            results.append((out, log_total, gradient))
+        return results
+
+    (out, log_total, gradient), gpu = both(projected, seeds)
+    np.testing.assert_allclose(gpu[0], out, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(gpu[1], log_total, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(gpu[2], gradient, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("t", LENGTHS)
+def test_both_shapes_drop_the_very_same_weights(t):
+    """Values that mark tokens: what a token gathers says which weights were kept."""
+    marks = jnp.zeros((B, t, S, 3, 1, t * S)).at[:, :, :, 2, 0].set(jnp.eye(t * S).reshape(t, S, t * S)[None])
+    turned = Rotation(jnp.zeros((t * S, t * S // 2)), jnp.ones((t * S, t * S // 2)))
+    seeds = jnp.asarray(np.random.default_rng(1).integers(2**32, size=(B, t), dtype=np.uint32))
+    cpu, gpu = (shape.forward(0.3, turned, marks, seeds)[0] > 0 for shape in (attention_cpu, attention_gpu))
+    np.testing.assert_array_equal(gpu, cpu)
+    seen = np.broadcast_to(visibility(t, S), (B, t * S, t * S))
+    kept = np.asarray(cpu).reshape(seen.shape)[seen]
+    assert abs(kept.mean() - 0.7) < 4 * np.sqrt(0.21 / kept.size)
+
+
+@pytest.mark.parametrize("shape", [None, attention_cpu, attention_gpu])
+def test_cached_attention_sees_exactly_the_filled_blocks(shape):
     t, layer = 6, 1  # more than the lengths that are compiled, so that some of them hold empty blocks
     projected = some_projections(t)
     whole = block_attention(unturned(t), projected, None, 0.1)
     q, k, v = jax.vmap(partial(split_heads, unturned(t)))(projected.reshape(B, t * S, 3, H, D))
-    attend = jax.jit(cached_attention, static_argnums=3)
+    if shape is None:
+        attend = jax.jit(lambda q, k, v, block: cached_attention(q, k, v, layer, block))
+    else:
+        attend = jax.jit(partial(shape.to_cache, layer))
     for block in range(t):
         garbage = jnp.where(jnp.arange(t * S)[None, None, :, None] >= (block + 1) * S, 1e3, 0.0)
         cached = (jnp.stack([jnp.full_like(part, 7.0), part + garbage]) for part in (k, v))
-        seen = attend(q[:, :, block * S : (block + 1) * S], *cached, layer, jnp.int32(block))
+        seen = attend(q[:, :, block * S : (block + 1) * S], *cached, jnp.int32(block))
         np.testing.assert_allclose(seen, whole[:, block], atol=1e-5)
 
 

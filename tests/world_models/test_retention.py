@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from itc.world_models.attention import Heads
+from itc.world_models.heads import Heads
 from itc.world_models.layout import Layout, rotary_angles
 from itc.world_models.retention import block_rotation, decay_rates, retain, retention
 

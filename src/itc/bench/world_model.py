@@ -27,8 +27,8 @@ from itc.train.patch_agent.learn_world_model import (
     new_world_model_state,
     world_model_update,
 )
-from itc.world_models.attention import split_heads
 from itc.world_models.gpt import WorldModel
+from itc.world_models.heads import split_heads
 from itc.world_models.losses import REWARD_THRESHOLD, cross_entropy
 
 SEQUENCES = 16  # in a minibatch

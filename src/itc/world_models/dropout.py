@@ -14,7 +14,11 @@ from jaxtyping import Bool, Float32, UInt32
 
 def keep_mask(seed: UInt32[Array, ""], shape: tuple[int, ...], rate: float) -> Bool[Array, "..."]:
     """Which elements to keep: all independent for practical purposes, each with probability 1 − rate."""
-    index = lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
+    return keeps(lax.iota(jnp.uint32, math.prod(shape)).reshape(shape), seed, rate)
+
+
+def keeps(index: UInt32[Array, "..."], seed: UInt32[Array, "..."], rate: float) -> Bool[Array, "..."]:
+    """Whether to keep the element of this index, with this seed."""
     # Multiply and fold, three times, with large odd constants: every bit of the index reaches every bit of the hash.
     h = (index ^ seed) * jnp.uint32(0x9E3779B1)
     h = (h ^ (h >> 15)) * jnp.uint32(0x85EBCA77)

@@ -17,8 +17,9 @@ from jaxtyping import Float32, Int, Int32
 
 from itc.networks.layers import Linear, Normalise
 from itc.settings import Count, CountOrZero, FractionBelowOne, Positive, Settings
-from itc.world_models.attention import Rotation, block_attention, cached_attention, split_heads
+from itc.world_models.attention import block_attention, cached_attention
 from itc.world_models.dropout import dropout
+from itc.world_models.heads import Rotation, split_heads
 from itc.world_models.layout import Layout, rotary_angles
 
 EMBEDDING_SCALE = 0.02  # standard deviation of initial embeddings

@@ -19,8 +19,8 @@ from jaxtyping import Float32, Int, Int32, UInt32
 from itc.networks.hl_gauss import REWARDS, reward_bias
 from itc.networks.layers import Linear, Normalise, standardise, uniform_linear
 from itc.settings import Count, FractionBelowOne, Settings
-from itc.world_models.attention import Rotation
 from itc.world_models.dropout import dropout
+from itc.world_models.heads import Rotation
 from itc.world_models.layout import Layout
 from itc.world_models.retention import block_rotation, retention
 

@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float32, Float64, Int
 
-from itc.world_models.attention import Heads, Rotation, split_heads
+from itc.world_models.heads import Heads, Rotation, split_heads
 from itc.world_models.layout import Layout, rotary_angles
 
 # Heads decay over different times, evenly spread on a logarithmic scale between these, in blocks.
