@@ -83,7 +83,7 @@ def _scores(
     return jnp.where((key // s <= query // s)[None, None], scores, -jnp.inf)
 
 
-def _positions(shape: tuple[int, int], tile: Tile) -> tuple[Int[Array, "q p"], Int[Array, "q p"]]:
+def _positions(shape: tuple[int, ...], tile: Tile) -> tuple[Int[Array, "q p"], Int[Array, "q p"]]:
     """Of a tile's queries and keys, in the sequence."""
     query, key = (lax.broadcasted_iota(jnp.int32, shape, axis) for axis in (0, 1))
     return tile.queries.start + query, key
@@ -100,7 +100,7 @@ def _kept(rate: float, seeds: UInt32[Array, "b n"], weights: Float32[Array, "b h
     if rate == 0:
         return weights
     _, h, *shape = weights.shape
-    query, key = _positions((shape[0], shape[1]), tile)
+    query, key = _positions(tuple(shape), tile)
     tile_size = blocks_at_once(s) * s
     start = query // tile_size * tile_size
     keys = jnp.minimum(start + tile_size, t * s)  # of the tile, whose queries are the last of them
