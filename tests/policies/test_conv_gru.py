@@ -9,7 +9,8 @@ from jax import random
 from drawn_weights import drawn
 from itc.envs.registry import make
 from itc.policies.conv_gru import ActorCritic, PolicyConfig
-from itc.policies.encoders import EncoderConfig
+from itc.policies.encoders import Encoder, EncoderConfig
+from itc.policies.layers import INITIAL_WEIGHTS
 from itc.presets import PRESETS
 
 SMALL = PolicyConfig(EncoderConfig((4, 6)), recurrent_size=8, hidden=16)
@@ -53,6 +54,23 @@ def test_the_papers_sizes(preset, encoded):
         jax.ShapeDtypeStruct((3, *spec.frame_shape), jnp.uint8),
     )
     assert output.logits.shape == (3, spec.num_actions)
+
+
+def test_the_first_block_of_a_patch_encoder_sees_every_patch_by_the_same_matrix():
+    config = EncoderConfig((5, 6), residuals=0, patch=4)
+    encoder = drawn(lambda key: Encoder(key, (8, 12, 3), 255, config, INITIAL_WEIGHTS["unit-gain"]))
+    assert encoder.size == 1 * 2 * 6  # 2×3 patches, halved
+    frames = np.random.default_rng(1).integers(256, size=(2, 8, 12, 3)).astype(np.uint8)
+    embedded = jax.jit(lambda block, x: block(x))(encoder.blocks[0], frames.astype(np.float32))
+    first = encoder.blocks[0].embed
+    third = frames[1, 4:8, 8:12].astype(np.float32).ravel() @ np.asarray(first.weight) + first.bias
+    np.testing.assert_allclose(embedded[1, 1, 2], third, rtol=1e-4)
+    assert jax.jit(lambda encoder, frames: encoder(frames))(encoder, frames).shape == (2, encoder.size)
+
+
+def test_patches_must_fill_the_frame():
+    with pytest.raises(ValueError, match="policy.encoder.patch 5 does not divide frames of 8×12"):
+        Encoder(random.key(0), (8, 12, 3), 255, EncoderConfig((5,), patch=5), INITIAL_WEIGHTS["unit-gain"])
 
 
 def test_untrained_policies_choose_all_actions_about_equally_often():

@@ -1,4 +1,8 @@
-"""Where the time of training goes, phase by phase: measured at the quick size, extrapolated at the paper's."""
+"""Where the time of training goes, phase by phase: measured at the quick size, extrapolated at the paper's.
+
+At the quick size, one update of the world model and one imagined rollout with its policy update are also compared with
+those of the former quick preset, which learned less from them.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -9,30 +13,57 @@ import jax.numpy as jnp
 import numpy as np
 from jax import random
 
-from itc.bench.measure import Record, Target, bytes_needed, interleave, limit_record, time_record
+from itc.bench.measure import Record, Target, bytes_needed, interleave, limit_record, ratio_record, time_record
 from itc.envs.base import Environment
 from itc.envs.registry import make
 from itc.extras import require
-from itc.policies.conv_gru import SamplingPolicy
+from itc.policies.conv_gru import PolicyConfig, SamplingPolicy
+from itc.policies.encoders import EncoderConfig
 from itc.presets import find
 from itc.replay import add
 from itc.train.collect import as_steps, collect
 from itc.train.patch_agent import phases
-from itc.train.patch_agent.config import CollectConfig, PatchConfig
+from itc.train.patch_agent.config import CollectConfig, ImagineConfig, PatchConfig
 from itc.train.patch_agent.learn_policy import Batch, PolicyState, make_batch, policy_update
+from itc.train.patch_agent.learn_tokenizer import TokenizerLearning
+from itc.train.patch_agent.learn_world_model import WorldModelLearning
 from itc.train.patch_agent.state import PatchState, new_state
+from itc.world_models.gpt import WorldModelConfig
 
 QUICK, PAPER = "minatar/breakout/quick", "craftax-classic/itc-paper"
 ITERATIONS = 3  # measured at the quick size, after one that compiles
 REPETITIONS = 2  # of each piece at the paper's size, after one that compiles
 MEMORY_TARGET = Target("<=", 12.0)  # gigabytes, at the paper's size
 CODES_IN_USE = 500  # of the paper's 4096: what Craftax-classic reaches before long
+UPDATES_AT_ONCE = 5  # timed together: one takes only milliseconds
+
+# The quick preset of the first versions, as far as it decides what an update costs. Its rollouts have as many imagined
+# frames as those of the present one.
+FORMER_QUICK = PatchConfig(
+    env="minatar/breakout",
+    decoder="paper-minatar",
+    collect=CollectConfig(steps=24, replay_frames=46_080),
+    tokenizer=TokenizerLearning(codes=1024, updates=5, min_logits=128),
+    world_model=WorldModelConfig(
+        codes=1024, context_frames=10, layers=2, heads=4, embedding=64, hidden=128, dropout=0.0, weight_scale=0.125
+    ),
+    world_model_learning=WorldModelLearning(updates=600, minibatches=1, sequences=8),
+    policy=PolicyConfig(
+        EncoderConfig((16, 16, 32), normalise="picture", activation="swish"),
+        recurrent_size=64,
+        hidden=128,
+        shared_trunk=True,
+    ),
+    imagine=ImagineConfig(updates=80, num_envs=48, steps=10),
+)
+FASTER = {"world-model update": Target(">=", 2.5), "imagined rollout and policy update": Target(">=", 4.0)}
 
 
 def bench_train() -> Iterator[Record]:
     """Every measurement, as it is made."""
     require("craftax", "gymnax", extra="train", purpose="itc bench train")
     yield from _quick()
+    yield from _against_former()
     yield from _paper()
 
 
@@ -53,6 +84,42 @@ def _quick() -> Iterator[Record]:
             for phase, took in by_phase.items():
                 seconds.setdefault(phase, []).append(took)
     yield from _shares(QUICK, "one iteration", {phase: float(np.median(took)) for phase, took in seconds.items()})
+
+
+def _against_former() -> Iterator[Record]:
+    """What one update costs with the former quick settings and with the present ones, taking turns."""
+    made = {"former": _updates(FORMER_QUICK), "present": _updates(find(QUICK).config)}
+    for what, target in FASTER.items():
+        seconds = interleave({name: updates[what] for name, updates in made.items()}, wait=jax.block_until_ready)
+        for name, took in seconds.items():
+            yield time_record(f"{QUICK}: {what}, {name} settings", took / UPDATES_AT_ONCE)
+        yield ratio_record(f"{QUICK}: {what}, former / present settings", *seconds.values(), target)
+
+
+def _updates(config: PatchConfig) -> dict[str, Callable[[], object]]:
+    """Functions that make a few updates each, from a state after one real rollout."""
+    env = make(config.env)
+    state = new_state(env, config, 0)
+    for part in phases.parts_of(env, config, 0)[:2]:  # play and tokenizer: there is something to learn from
+        state, _ = part.do(state, state.key)
+    world, bucket = phases.world_of(state, env, config, config.decode_config), phases.num_logits(state, config)
+    arguments = (state.buffer, state.codebook, state.key, UPDATES_AT_ONCE, bucket, config)
+    kept = {
+        "model": jax.tree.map(jnp.copy, state.world_model),
+        "policy": state.policy,
+    }  # donated, so replaced each time
+
+    def world_model_update():
+        kept["model"], metrics = phases.world_model_updates(kept["model"], *arguments)
+        return metrics
+
+    def imagination_update():
+        kept["policy"], metrics = phases.imagination_updates(
+            kept["policy"], world, state.buffer, state.key, UPDATES_AT_ONCE, config
+        )
+        return metrics
+
+    return dict(zip(FASTER, (world_model_update, imagination_update), strict=True))
 
 
 def _shares(label: str, what: str, seconds: dict[str, float]) -> Iterator[Record]:

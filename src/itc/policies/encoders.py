@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array, random
 from jaxtyping import Float32, UInt8
 
-from itc.networks.layers import Conv3x3, Normalise
+from itc.networks.layers import Conv3x3, Linear, Normalise
 from itc.policies.layers import ACTIVATIONS, InitialWeights, max_pool, normalise
 from itc.settings import Count, CountOrZero, Settings
 
@@ -25,6 +25,8 @@ class EncoderConfig(Settings):
     normalise: Literal["instance", "picture"] = "instance"
     activation: Literal["relu", "swish"] = "relu"  # activation before each residual convolution, and of the output
     resize: tuple[Count, Count] | None = None  # height and width to shrink frames to (nearest pixel); None: as they are
+    # Where frames are made of tiles, convolutions over single pixels are most of the work, and in vain.
+    patch: CountOrZero = 0  # the first block is one matrix for each patch of so many pixels squared; 0: a convolution
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,10 +72,33 @@ class Block(eqx.Module):
         return x
 
 
+class PatchBlock(eqx.Module):
+    """A matrix for each patch of the frame, and residual steps."""
+
+    embed: Linear
+    residuals: tuple[Residual, ...]
+    patch: int = eqx.field(static=True)
+
+    def __init__(self, key: Array, inputs: int, outputs: int, config: EncoderConfig, initial: InitialWeights):
+        keys = random.split(key, 1 + config.residuals)
+        self.patch = config.patch
+        self.embed = Linear(initial.convolution(keys[0], (config.patch**2 * inputs, outputs), jnp.float32))
+        self.residuals = tuple(Residual(residual_key, outputs, config, initial) for residual_key in keys[1:])
+
+    def __call__(self, x: Float32[Array, "b H W i"]) -> Float32[Array, "b h w o"]:
+        b, height, width, _ = x.shape
+        h, w = height // self.patch, width // self.patch
+        patches = x.reshape(b, h, self.patch, w, self.patch, -1).swapaxes(2, 3)
+        x = self.embed(patches.reshape(b, h, w, -1))
+        for residual in self.residuals:
+            x = residual(x)
+        return x
+
+
 class Encoder(eqx.Module):
     """Blocks one after the other; the output is flat."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[Block | PatchBlock, ...]
     config: EncoderConfig = eqx.field(static=True)
     frame_max: int = eqx.field(static=True)
     size: int = eqx.field(static=True)  # numbers in the output
@@ -90,10 +115,17 @@ class Encoder(eqx.Module):
         channels = (frame_shape[2], *config.channels)
         keys = random.split(key, len(config.channels))
         sizes = zip(keys, channels[:-1], channels[1:], strict=True)
-        self.blocks = tuple(Block(block_key, inputs, outputs, config, initial) for block_key, inputs, outputs in sizes)
+        kinds = (PatchBlock if config.patch else Block, *(Block for _ in config.channels[1:]))
+        self.blocks = tuple(
+            kind(block_key, inputs, outputs, config, initial)
+            for kind, (block_key, inputs, outputs) in zip(kinds, sizes, strict=True)
+        )
         height, width = config.resize or frame_shape[:2]
-        for _ in config.channels:
-            height, width = -(-height // 2), -(-width // 2)
+        if config.patch and (height % config.patch or width % config.patch):
+            raise ValueError(f"policy.encoder.patch {config.patch} does not divide frames of {height}×{width}")
+        for kind in kinds:
+            step = config.patch if kind is PatchBlock else 2
+            height, width = -(-height // step), -(-width // step)
         self.size = height * width * channels[-1]
 
     def __call__(self, frames: UInt8[Array, "b H W c"]) -> Float32[Array, "b z"]:
