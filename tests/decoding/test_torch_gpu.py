@@ -83,7 +83,7 @@ def test_tensors_without_values_leave_nothing_behind(triton):
 def kernel(request):
     """What the program said of the kernel."""
     if request.param != "plain" and find_spec("triton") is None:
-        pytest.skip("Triton is not installed: pip install triton, 286 MB")
+        pytest.skip("Triton is not installed: pip install -e '.[triton]', 286 MB")
     program = [sys.executable, str(Path(__file__).with_name("kernel.py")), request.param]
     finished = subprocess.run(program, capture_output=True, text=True, timeout=600)
     assert finished.returncode == 0, finished.stderr

@@ -73,12 +73,22 @@ def test_the_defaults_are_those_of_the_published_agents():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the tokenizer learns from pixels only")
+@pytest.mark.parametrize("agent", PROGRAMS)
+@pytest.mark.parametrize("precision", ["tf32", "bfloat16"])
+def test_every_phase_runs_here_in_any_precision(tmp_path, agent, precision):
+    config = dataclasses.replace(PROGRAMS[agent][1], precision=precision)
+    state = train_in(tmp_path, make(config.env), config)
+    assert int(state.iteration) == config.iterations
+    assert not any(leaf.dtype == jnp.bfloat16 for leaf in jax.tree.leaves(state))
+
+
+@pytest.mark.slow
 def test_a_world_model_learns_creatures_in_bfloat16(tmp_path):
     """As far as one in float32 must (test_world_model.py)."""
     env, config = make("creatures"), _config("creatures", "quick", None).with_iterations(16)
     config = dataclasses.replace(config, precision="bfloat16")
     state = train_in(tmp_path, env, config)
-    assert all(leaf.dtype != jnp.bfloat16 for leaf in jax.tree.leaves(state))
     with config.matmul_precision():
         accuracy = one_step_accuracy(env, state.world_model.model, state.codebook, random.key(10_000))
     assert accuracy.settled >= 0.995
