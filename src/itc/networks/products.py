@@ -1,6 +1,6 @@
 """Matrix products in the precision that was asked for, by `jax.default_matmul_precision` around the program.
 
-In "bfloat16", factors are rounded to 8 bits of mantissa and products added up in float32, forwards and backwards; what
+In "bfloat16", factors are rounded to 8 significant bits and products added up in float32, forwards and backwards; what
 comes in and goes out is float32, and so are weights, gradients and everything between products. JAX's own setting does
 that on a TPU only. In any other precision, products are JAX's.
 """
