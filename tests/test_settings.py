@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from itc.presets import PRESETS
-from itc.settings import RENAMED, Count, Fraction, Positive, Settings, from_json
+from itc.settings import ADDED, RENAMED, Count, Fraction, Positive, Settings, from_json
 from itc.train.configs import CONFIGS
 from itc.train.patch_agent.config import PatchConfig
 from itc.train.run_folder import flat
@@ -90,6 +90,15 @@ def test_a_missing_value_is_named():
     del values["inner"]["rate"]
     with pytest.raises(ValueError, match=r"the setting inner.rate is missing"):
         from_json(Outer, values)
+
+
+@pytest.mark.parametrize("agent", CONFIGS)
+def test_what_was_saved_before_a_setting_existed_has_its_default(agent):
+    config = CONFIGS[agent]()
+    values = dataclasses.asdict(config)
+    for name in ADDED:
+        assert values.pop(name, "there is no such setting") != "there is no such setting"
+    assert from_json(CONFIGS[agent], values) == config
 
 
 def test_programs_are_answered_as_files_are():

@@ -42,6 +42,8 @@ RENAMED = {
     "compat.curious_to_the_end": "compat.intrinsic_reward_after_collection",
     "compat.first_step_sampled": "compat.first_frame_without_copying",
 }
+# Settings that came later, in full. What was saved without one has the default, which is how it was before.
+ADDED = {"precision"}
 MOST = 2**31 - 1  # counts are 32-bit numbers in compiled programs
 
 
@@ -89,7 +91,8 @@ def hints_of(kind: Any) -> dict[str, Any]:
 
 
 def from_json(kind: type, values: Any, where: str = "") -> Any:
-    """Settings from what `dataclasses.asdict` and JSON made of them; all must be there, and nothing else.
+    """Settings from what `dataclasses.asdict` and JSON made of them; all must be there but those of `ADDED`, and
+    nothing else.
 
     Raises `ValueError` that names the setting, as in `world_model.heads must be at least 1, got 0`.
     """
@@ -101,10 +104,15 @@ def from_json(kind: type, values: Any, where: str = "") -> Any:
             old = where + name
             renamed = f"; it is called {RENAMED[old]} now" if old in RENAMED else ""
             raise ValueError(f"there is no setting {old}{renamed}")
-    for name in hints:
-        if name not in values:
+    missing = [name for name in hints if name not in values]
+    for name in missing:
+        if where + name not in ADDED:
             raise ValueError(f"the setting {where}{name} is missing")
-    given = {name: _from_json(hint, values[name], f"{where}{name}.") for name, hint in hints.items()}
+    defaults = {name: getattr(kind, name) for name in missing}  # a dataclass keeps them as attributes
+    given = {
+        name: defaults[name] if name in missing else _from_json(hint, values[name], f"{where}{name}.")
+        for name, hint in hints.items()
+    }
     try:
         _check(kind, given)
         return kind(**given)

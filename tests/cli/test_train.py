@@ -43,7 +43,15 @@ def copied(straight, tmp_path):
 
 def test_a_run_prints_its_progress_and_writes_all_files_to_its_folder(straight):
     folder, said = straight
-    for words in ("creatures/quick on cpu", "jax", "4/4", "192 interactions", "saved 000004-0000", "imagination.png"):
+    for words in (
+        "creatures/quick on cpu",
+        "jax",
+        "compiled programs are kept in",
+        "4/4",
+        "192 interactions",
+        "saved 000004-0000",
+        "imagination.png",
+    ):
         assert words in said
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 4
     assert json.loads((folder / "config.json").read_text())["config"]["world_model"]["layers"] == 1

@@ -280,6 +280,9 @@ def test_buckets():
     ]  # fmt: skip
     assert bucket_of(10, 40) == 40
     assert bucket_of(600, 1000) == 1000
+    wider = patches_module.ON_ACCELERATOR
+    assert [bucket_of(size, 4096, wider) for size in (0, 512, 513, 4096)] == [512, 512, 4096, 4096]
+    assert bucket_of(10, 40, wider) == 40
     with pytest.raises(ValueError, match="size"):
         bucket_of(41, 40)
 

@@ -52,6 +52,7 @@ def changed_config(**changes):
     ({"config": changed_config(collect={"lanes": 48})}, "no setting collect.lanes; it is called collect.num_envs now"),
     ({"config": changed_config(decoder="magic")}, "unknown decoder 'magic'"),
     ({"config": changed_config(decoder=3)}, "decoder must be text, got 3"),
+    ({"config": changed_config(precision="half")}, "precision must be one of 'float32', 'tf32', 'bfloat16' or nothing"),
     ({"config": changed_config(interactions=float("nan"))}, "interactions must be a whole number, got nan"),
     ({"config": changed_config(policy={"recurrent_size": 1})}, "the setting policy.encoder is missing"),
 ])  # fmt: skip

@@ -54,7 +54,7 @@ def bench_atari() -> Iterator[Record]:
     require("ale_py", "PIL", extra="atari", purpose="itc bench atari")
     config = find(PAPER).config
     # As in training, and for good: this process measures nothing else. It matters on a GPU.
-    jax.config.update("jax_default_matmul_precision", config.precision)
+    jax.config.update("jax_default_matmul_precision", config.jax_precision)
     env = make(config.env)
     small = replace(
         config,

@@ -3,13 +3,29 @@
 import os
 from pathlib import Path
 
+SWITCH, FOLDER = "JAX_ENABLE_COMPILATION_CACHE", "JAX_COMPILATION_CACHE_DIR"  # JAX's own, read when it is imported
 
-def keep_compiled() -> None:
-    """Keep what takes a while to compile in a folder of the user's, unless JAX is configured otherwise."""
+
+def keep_compiled() -> str:
+    """Keep what takes a while to compile in a folder of the user's, unless JAX is configured otherwise.
+
+    Returns a sentence about it.
+    """
     import jax
 
-    if getattr(jax.config, "jax_compilation_cache_dir") is None:  # noqa: B009  not in its declared type
+    settings = jax.config.values
+    if not settings["jax_enable_compilation_cache"]:
+        return f"compiled programs are not kept: {SWITCH} is off"
+    folder = settings["jax_compilation_cache_dir"]
+    if folder is None:
         caches = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-        jax.config.update("jax_compilation_cache_dir", str(caches / "itc" / "jax"))
+        folder = str(caches / "itc" / "jax")
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            why = f"{folder} cannot be made ({problem.strerror})"
+            return f"compiled programs are not kept: {why}; {FOLDER} names another folder"
+        jax.config.update("jax_compilation_cache_dir", folder)
     if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    return f"compiled programs are kept in {folder}; {SWITCH}=false turns that off"

@@ -127,11 +127,11 @@ def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
         with _shown_warnings():
             agent_of(config).check(env, config)
             check_memory(layout_of(agent_of(config).shape_of_state(env, config)))
-    keep_compiled()
+    kept = keep_compiled()
     with sentences("train"), locked(run.path):
         if arguments.from_scratch and (earlier := run.start_over()):
             print(f"starting over; the earlier content is in {earlier}")
-        greet(asked.preset, versions())
+        greet(asked.preset, versions(), kept)
         doing = "reading the checkpoint" if checkpoint.names(run.checkpoints) else "initialising the networks"
         with _shown_warnings(), Voice(PlainConsole(), doing).speaking():
             state, notes = _begin_or_resume(asked, env)

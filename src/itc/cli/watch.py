@@ -28,10 +28,11 @@ SHOWN = {  # metrics in the line of an iteration, after its return
 }
 
 
-def greet(preset: str, versions: dict[str, str]) -> None:
-    """The first line."""
+def greet(preset: str, versions: dict[str, str], kept: str) -> None:
+    """The first lines: what runs on what, and what becomes of compiled programs."""
     listed = " · ".join(f"{name} {version}" for name, version in versions.items() if name != "device")
     PlainConsole().print(f"{preset or 'run'} on {versions['device']} · {listed}", soft_wrap=True)
+    PlainConsole().print(kept, soft_wrap=True)
 
 
 @contextmanager

@@ -104,7 +104,7 @@ def _measure(run: "Run") -> None:
     from itc.train.files import write_json
     from itc.viewer.imagination import HELD_OUT
 
-    with working() as work:
+    with working() as work, run.config.matmul_precision():
         work.step("measuring accuracy on held-out seeds")
         accuracy = one_step_accuracy(run.env, run.world_model, run.state.codebook, random.key(run.seed + HELD_OUT))
     write_json(run.path / "accuracy.json", accuracy._asdict())

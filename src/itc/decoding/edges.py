@@ -8,6 +8,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 from jaxtyping import Bool, Float32, Int32
 
+# A GPU's kernel keeps a vector over the sources in registers, which more do not fit.
+MOST_SOURCES_OF_KERNEL = 1024
+
 
 @dataclass(frozen=True, eq=False)
 class Edges:

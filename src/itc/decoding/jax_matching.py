@@ -11,13 +11,11 @@ from jax import Array, lax
 from jaxtyping import Bool, Float32, Int32
 
 from itc.decoding.assignment import assign
-from itc.decoding.edges import Edges
+from itc.decoding.edges import MOST_SOURCES_OF_KERNEL, Edges
 from itc.types import Matching
 
 # Rounds in which all cells bid at once, before the rest is settled one cell at a time. More do not pay.
 BIDDING_ROUNDS = 3
-# The kernel keeps a vector over the sources in registers, which more do not fit.
-MOST_SOURCES_OF_KERNEL = 1024
 
 
 def keep_gaining(gains: Float32[Array, "n m"], edges: Edges) -> Matching:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Float32, Int64, Integer
 from torch import Tensor
 
-from itc.decoding import torch_matching, torch_sinkhorn
+from itc.decoding import torch_kernel, torch_matching, torch_sinkhorn
 from itc.decoding.config import DecodeConfig
 from itc.decoding.edges import Edges
 from itc.decoding.reference import IMPOSSIBLE, draws_lazily
@@ -255,6 +255,8 @@ def match(gains: Float32[Tensor, "b n m"], edges: Edges, solver: str) -> Matchin
     """The matching of largest total gain: closed form if nothing competes, else by solver and device."""
     if edges.disjoint:
         return torch_matching.keep_gaining(gains, edges)
+    if torch_kernel.fits(edges, gains.device):
+        return torch_kernel.in_kernel(gains, edges)
     if solver == "auction" or gains.device.type != "cpu":
         return torch_matching.auction(gains, edges)
     return torch_matching.on_host(gains, edges)

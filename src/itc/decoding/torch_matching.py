@@ -1,10 +1,12 @@
-"""Ways to find the matching of largest gain for a batch in PyTorch: closed form, host, auction."""
+"""Ways to find the matching of largest gain for a batch in PyTorch: closed form, host, auction.
 
-from functools import lru_cache
+On a GPU it is found in one kernel: `torch_kernel.py`.
+"""
+
 from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Float32
+from jaxtyping import Bool, Float32
 from torch import Tensor
 
 from itc.decoding.assignment import assign
@@ -17,15 +19,38 @@ BIDDING_ROUNDS = 3
 STEPS_BETWEEN_CHECKS = 8
 
 
-@lru_cache(maxsize=256)
-def on_device(
-    edges: Edges, table: Literal["source", "valid", "distance", "of_source", "leaving"], device: torch.device
-) -> Tensor:
+Table = Literal["source", "valid", "distance", "of_source", "leaving"]
+_TABLES: dict[tuple[Edges, Table, torch.device], Tensor] = {}
+MOST_TABLES = 256
+
+
+def on_device(edges: Edges, table: Table, device: torch.device) -> Tensor:
     """One of the edges' tables as a tensor on the device, padding (−1) replaced by 0 so that it can be an index."""
+    if (edges, table, device) in _TABLES:
+        return _TABLES[edges, table, device]
     values = torch.from_numpy(getattr(edges, table).copy())
     if table in ("source", "of_source"):
         values = values.long().clamp(min=0)
-    return values.to(device)
+    values = values.to(device)
+    if type(values) is Tensor:  # not a stand-in without values, which nothing real could be computed with later
+        if len(_TABLES) >= MOST_TABLES:
+            _TABLES.clear()
+        _TABLES[edges, table, device] = values
+    return values
+
+
+def none_left(flags: Bool[Tensor, "..."]) -> bool:
+    """Whether no flag is set. The one place where the decoder waits for the device, if that is not the CPU."""
+    return not flags.any()
+
+
+def full_matrix(gains: Float32[Tensor, "b n m"], edges: Edges, s: int) -> Float32[Tensor, "b n s"]:
+    """The gain of every source at every cell, −∞ where there is no edge; `s` may exceed the number of sources."""
+    b, n, _ = gains.shape
+    tables = on_device(edges, "source", gains.device), on_device(edges, "valid", gains.device)
+    into = tables[0].masked_fill(~tables[1], s)  # one column more swallows the padding
+    full = torch.full((b, n, s + 1), -torch.inf, dtype=torch.float32, device=gains.device)
+    return full.scatter_(2, into.expand(b, -1, -1), gains)[..., :s]
 
 
 def keep_gaining(gains: Float32[Tensor, "b n m"], edges: Edges) -> Matching:
@@ -113,9 +138,7 @@ def _seat_the_rest(seats: _Seats, gains: Tensor, edges: Edges) -> tuple[Tensor, 
     b, n, _ = gains.shape
     s, device = edges.sources, gains.device
     cells, sources = torch.arange(n, device=device), torch.arange(s, device=device)
-    into = on_device(edges, "source", device).masked_fill(~on_device(edges, "valid", device), s)
-    full = torch.full((b, n, s + 1), -torch.inf, dtype=torch.float32, device=device)
-    full = full.scatter_(2, into.expand(b, -1, -1), gains)[..., :s]
+    full = full_matrix(gains, edges, s)
     price, owner, source = seats
     profit = (full - price[:, None]).amax(dim=2).clamp(min=0)
     waiting = (source < 0) & (profit > 0)
@@ -134,7 +157,7 @@ def _seat_the_rest(seats: _Seats, gains: Tensor, edges: Edges) -> tuple[Tensor, 
     moves_to = mover.clone()
 
     for step in range(edges.most_steps):
-        if step % STEPS_BETWEEN_CHECKS == 0 and not waiting.any():
+        if step % STEPS_BETWEEN_CHECKS == 0 and none_left(waiting):
             break
         moving = mover >= 0
         searching = ~moving & waiting.any(dim=1)  # a frame that has seated all its cells stands still

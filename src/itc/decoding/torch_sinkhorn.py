@@ -15,7 +15,7 @@ from itc.decoding.reference import (
     LARGEST_LOSS,
     SMALLEST_SPREAD,
 )
-from itc.decoding.torch_matching import dual_bound, honest_gap, on_device, value_of
+from itc.decoding.torch_matching import dual_bound, honest_gap, none_left, on_device, value_of
 from itc.types import Matching
 
 
@@ -70,7 +70,7 @@ def sinkhorn(
         if iteration % CHECK_EVERY == 0 and config.sinkhorn_tolerance > 0:
             row_sums = (all_rows + torch.cat(rows(column, dummy), dim=1)).exp()
             going = going & ((row_sums - 1 / (n + s)).abs().sum(dim=1) >= config.sinkhorn_tolerance)
-            if not going.any():
+            if none_left(going):
                 break
 
     copy_plan = copy_kernel + source[:, sources] + column[..., None]
@@ -121,7 +121,7 @@ def round_plan(
         rivals = torch.where(has_edge, claimed[:, of_source], -torch.inf)
         strongest = torch.arange(rivals.shape[2], device=device) == rivals.argmax(dim=2, keepdim=True)
         lost = (rivals > -torch.inf) & ~strongest
-        if not lost.any():
+        if none_left(lost):
             break
         # Scatter back; position n·m swallows the padding.
         into = of_source.masked_fill(~has_edge, n * m).expand(b, -1, -1).flatten(1)

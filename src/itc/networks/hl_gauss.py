@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.scipy.special import erf
 from jaxtyping import Float32
 
@@ -71,7 +71,8 @@ class HLGauss:
 
     def mean(self, logits: Float32[Array, "*b bins"]) -> Float32[Array, "*b"]:
         """The number that the distribution stands for: its mean on the symlog scale, taken back."""
-        return symexp(jax.nn.softmax(logits) @ jnp.asarray(self.centres))
+        mean = jnp.matmul(jax.nn.softmax(logits), jnp.asarray(self.centres), precision=lax.Precision.HIGHEST)
+        return symexp(mean)
 
 
 VALUES = HLGauss(SYMLOG_LIMIT)

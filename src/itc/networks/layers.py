@@ -8,11 +8,15 @@ import jax.numpy as jnp
 from jax import Array, lax, random
 from jaxtyping import Float32
 
+from itc.networks.products import einsum, in_bfloat16
+
 
 def times(x: Float32[Array, "... i"], weight: Float32[Array, "i o"]) -> Float32[Array, "... o"]:
     """x·W on the last axis. All other axes are made one first: otherwise the product with which XLA finds the gradient
     of W is up to five times slower on a CPU."""
-    return (x.reshape(-1, x.shape[-1]) @ weight).reshape(*x.shape[:-1], weight.shape[-1])
+    rows = x.reshape(-1, x.shape[-1])
+    product = einsum("ri,io->ro", rows, weight) if in_bfloat16() else rows @ weight
+    return product.reshape(*x.shape[:-1], weight.shape[-1])
 
 
 class Linear(eqx.Module):
@@ -70,7 +74,11 @@ class Conv3x3(eqx.Module):
 def convolve_by_library(
     x: Float32[Array, "b h w i"], weight: Float32[Array, "3 3 i o"], stride: int = 1
 ) -> Float32[Array, "b h2 w2 o"]:
-    return lax.conv_general_dilated(x, weight, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    if in_bfloat16():  # also the result, until it is cast: libraries have no convolution from one type to another
+        x, weight = x.astype(jnp.bfloat16), weight.astype(jnp.bfloat16)
+    dimensions = ("NHWC", "HWIO", "NHWC")
+    convolved = lax.conv_general_dilated(x, weight, (stride, stride), "SAME", dimension_numbers=dimensions)
+    return convolved.astype(jnp.float32)
 
 
 def convolve_by_product(

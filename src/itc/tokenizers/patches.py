@@ -28,7 +28,17 @@ LARGEST_PATCH = (2**24 - 1) // (3 * CENTRE**2)
 # and work that follows the number of distinct patches and of codes in use.
 PATCHES_AT_ONCE = 128
 CODES_AT_ONCE = 128
-SMALLEST_BUCKET = 64
+
+
+class Buckets(NamedTuple):
+    """To which numbers the codes in use are rounded up: the smallest, and by which factor each exceeds the last."""
+
+    smallest: int
+    factor: int
+
+
+ON_CPU = Buckets(64, 2)  # every logit takes time, and compiling takes seconds
+ON_ACCELERATOR = Buckets(512, 8)  # a few hundred logits more take next to none, and compiling takes minutes
 
 
 @dataclass(frozen=True)
@@ -75,12 +85,15 @@ def empty_codebook(config: PatchTokenizerConfig = PatchTokenizerConfig()) -> Cod
     return Codebook(jnp.zeros((config.codes, *config.patch), jnp.uint8), jnp.zeros((), jnp.int32))
 
 
-def bucket_of(size: int, codes: int) -> int:
+def bucket_of(size: int, codes: int, buckets: Buckets = ON_CPU) -> int:
     """`size` rounded up to 64, 128, 256, … or `codes`: for shapes that follow the codes in use without compiling for
     every new one. (Encoding needs none: it visits the codes in use, however many there are.)"""
     if not 0 <= size <= codes:
         raise ValueError(f"size must be in 0..{codes}, got {size}")
-    return min(codes, max(SMALLEST_BUCKET, 1 << (size - 1).bit_length()))
+    bucket = buckets.smallest
+    while bucket < size:
+        bucket *= buckets.factor
+    return min(codes, bucket)
 
 
 @jax.jit

@@ -14,6 +14,7 @@ from jax import Array, lax, random
 from jaxtyping import Bool, Float32, Int, Int32, UInt8
 
 from itc.networks.layers import Conv3x3, DoublingConv3x3, GroupNormalise, NarrowConv3x3, uniform_conv
+from itc.networks.products import in_float32
 from itc.settings import Count, Settings
 from itc.tokenizers.perceptual import Perceptual
 
@@ -183,6 +184,7 @@ class VQVAE(eqx.Module):
             raise ValueError(f"the tokenizer is made for frames of {self.frame_shape}, got {frames.shape[1:]}")
         return self.encoder(from_bytes(frames)).reshape(len(frames), -1, self.config.code_size)
 
+    @in_float32
     def encode(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
         """The tokens of each frame, whatever other frames are in the batch: they can be stored."""
         return nearest(self.codebook, self.embed(frames))
@@ -191,6 +193,7 @@ class VQVAE(eqx.Module):
         """The codebook's rows."""
         return self.codebook[tokens]
 
+    @in_float32
     def decode(self, tokens: Int[Array, "b n"], statistics: Statistics) -> UInt8[Array, "b H W c"]:
         """Frames reconstructed from tokens, each on its own."""
         return to_bytes(self.decoder(self._on_grid(self.embedding(tokens)), statistics))
@@ -215,6 +218,7 @@ class VQVAE(eqx.Module):
         return vectors.reshape(b, h, w, e)
 
 
+@in_float32
 def vqvae_loss(
     model: VQVAE,
     statistics: Statistics,

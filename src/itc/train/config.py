@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import jax
 from tyro.conf import arg
@@ -15,6 +15,8 @@ from itc.settings import Count, NotNegative, Positive, Settings
 EnvName = Annotated[str, arg(metavar="ENV")]
 DecoderName = Annotated[str, arg(metavar="DECODER")]
 FileNames = Annotated[tuple[str, ...], arg(metavar="FILE FILE", help_behavior_hint="")]
+Precision = Literal["float32", "tf32", "bfloat16"]
+JAX_PRECISION = {"float32": "highest", "tf32": "tensorfloat32", "bfloat16": "bfloat16"}
 WINDOW = 50_000  # interactions: the paper's tables report the mean return of the episodes that ended in the last 50,000
 
 
@@ -29,15 +31,22 @@ class TrainConfig(Settings, ABC):
     sinkhorn_epsilon: Positive | None = None  # entropic regularisation of Sinkhorn decoders; None: the decoder's value
     sinkhorn_iterations: Count | None = None  # maximum iterations of Sinkhorn decoders; None: the decoder's value
     train_policy: bool = True  # train the policy; off: it keeps its initial weights, the rest is trained
+    # precision of the matrix products of world model and policy; weights and optimiser are always float32;
+    # None: JAX's default, which is float32 on a CPU and tf32 on a GPU
+    precision: Precision | None = None
 
     agent: ClassVar[str]  # its name in `AGENTS`
     extendable: ClassVar[str]  # the setting that may be larger when a run is resumed
-    precision: ClassVar[str | None] = None  # of matrix products; None: JAX's default, which is lower on a GPU
     evaluation_episodes: ClassVar[int]  # played by `itc evaluate` unless another number is given
 
+    @property
+    def jax_precision(self) -> str | None:
+        """The precision by its name in JAX."""
+        return None if self.precision is None else JAX_PRECISION[self.precision]
+
     def matmul_precision(self) -> AbstractContextManager:
-        """A context in which matrix products have this agent's precision."""
-        return nullcontext() if self.precision is None else jax.default_matmul_precision(self.precision)
+        """A context in which matrix products have this agent's precision (`networks/products.py`)."""
+        return nullcontext() if self.precision is None else jax.default_matmul_precision(self.jax_precision)
 
     def check_decoder(self) -> None:
         if self.decoder not in PRESETS:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float32, Int
 
+from itc.networks.products import einsum
 from itc.world_models.dropout import keep_mask
 from itc.world_models.heads import Heads, split_heads
 from itc.world_models.tiles import tiles
@@ -31,7 +32,7 @@ def backward(rate, rotation, projected, seeds, out, log_total, d_out):
 
 
 def _scores(q: Float32[Array, "h q d"], k: Float32[Array, "h p d"], visible) -> Float32[Array, "h q p"]:
-    scores = jnp.einsum("hqd,hpd->hqp", q, k)
+    scores = einsum("hqd,hpd->hqp", q, k)
     return scores if visible is None else jnp.where(visible[None], scores, -jnp.inf)
 
 
@@ -50,7 +51,7 @@ def _forward(rate, rotation, projected, seeds):
         top = scores.max(axis=-1, keepdims=True)
         weights = jnp.exp(scores - top)
         total = weights.sum(axis=-1, keepdims=True)
-        attended = jnp.einsum("hqp,hpd->hqd", _kept(rate, seeds[first], weights), v[:, past])
+        attended = einsum("hqp,hpd->hqd", _kept(rate, seeds[first], weights), v[:, past])
         outs.append(attended / (total * (1 - rate)))
         log_totals.append(top + jnp.log(total))
     out = jnp.concatenate(outs, axis=1).swapaxes(0, 1)
@@ -68,12 +69,12 @@ def _backward(rate, rotation, projected, seeds, out, log_total, d_out):
     dq, dk, dv = [], jnp.zeros((h, d, t * s)), jnp.zeros((h, d, t * s))
     for first, queries, past, visible in tiles(t, s):
         weights = jnp.exp(_scores(q[:, queries], k[:, past], visible) - log_total[:, queries])
-        d_weights = jnp.einsum("hqd,hpd->hqp", d_out[:, queries], v[:, past])
+        d_weights = einsum("hqd,hpd->hqp", d_out[:, queries], v[:, past])
         d_scores = weights * (_kept(rate, seeds[first], d_weights) - through_total[:, queries])
-        dq.append(jnp.einsum("hqp,hpd->hqd", d_scores, k[:, past]))
-        dk = dk.at[:, :, past].add(jnp.einsum("hqp,hqd->hdp", d_scores, q[:, queries]))
+        dq.append(einsum("hqp,hpd->hqd", d_scores, k[:, past]))
+        dk = dk.at[:, :, past].add(einsum("hqp,hqd->hdp", d_scores, q[:, queries]))
         kept = _kept(rate, seeds[first], weights)
-        dv = dv.at[:, :, past].add(jnp.einsum("hqp,hqd->hdp", kept, d_out[:, queries]))
+        dv = dv.at[:, :, past].add(einsum("hqp,hqd->hdp", kept, d_out[:, queries]))
     gradient = Heads(jnp.concatenate(dq, axis=1), dk.swapaxes(1, 2), dv.swapaxes(1, 2))
     return merge(gradient)[0].reshape(projected.shape)
 
@@ -100,7 +101,7 @@ def to_cache(
                 keys, values = (lax.dynamic_slice(cache, start, size)[0, 0] for cache in (k, v))
                 scores = _scores(q[sequence], keys, filled)
                 weights = jnp.exp(scores - scores.max(axis=-1, keepdims=True))
-                attended = jnp.einsum("hqp,hpd->hqd", weights, values) / weights.sum(axis=-1, keepdims=True)
+                attended = einsum("hqp,hpd->hqd", weights, values) / weights.sum(axis=-1, keepdims=True)
                 return attended.swapaxes(0, 1).reshape(s, h * d)
 
             return lax.map(attend_in, jnp.arange(b))

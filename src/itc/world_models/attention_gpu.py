@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float32, Int, UInt32
 
+from itc.networks.products import einsum
 from itc.world_models.dropout import keeps
 from itc.world_models.heads import Heads, split_heads
 from itc.world_models.tiles import Tile, blocks_at_once, tiles
@@ -33,7 +34,7 @@ def forward(rate, rotation, projected, seeds):
         weights = jnp.exp(scores - top)
         total = weights.sum(axis=-1, keepdims=True)
         kept = _kept(rate, seeds, weights, tile, t, s)
-        attended = jnp.einsum("bhqp,bhpd->bhqd", kept, v[:, :, tile.past])
+        attended = einsum("bhqp,bhpd->bhqd", kept, v[:, :, tile.past])
         outs.append(attended / (total * (1 - rate)))
         log_totals.append(top + jnp.log(total))
     out = jnp.concatenate(outs, axis=2).swapaxes(1, 2)
@@ -52,13 +53,13 @@ def backward(rate, rotation, projected, seeds, out, log_total, d_out):
     for tile in _few_tiles(t, s):
         queries, past = tile.queries, tile.past
         weights = jnp.exp(_scores(q, k, tile, s) - log_total[:, :, queries])
-        d_weights = jnp.einsum("bhqd,bhpd->bhqp", d_out[:, :, queries], v[:, :, past])
+        d_weights = einsum("bhqd,bhpd->bhqp", d_out[:, :, queries], v[:, :, past])
         kept_d_weights = _kept(rate, seeds, d_weights, tile, t, s)
         d_scores = weights * (kept_d_weights - through_total[:, :, queries])
         kept = _kept(rate, seeds, weights, tile, t, s)
-        dq.append(jnp.einsum("bhqp,bhpd->bhqd", d_scores, k[:, :, past]))
-        dk.append(jnp.einsum("bhqp,bhqd->bhpd", d_scores, q[:, :, queries]))
-        dv.append(jnp.einsum("bhqp,bhqd->bhpd", kept, d_out[:, :, queries]))
+        dq.append(einsum("bhqp,bhpd->bhqd", d_scores, k[:, :, past]))
+        dk.append(einsum("bhqp,bhqd->bhpd", d_scores, q[:, :, queries]))
+        dv.append(einsum("bhqp,bhqd->bhpd", kept, d_out[:, :, queries]))
     return merge(Heads(jnp.concatenate(dq, axis=2), _sum_padded(dk), _sum_padded(dv)))[0]
 
 
@@ -75,7 +76,7 @@ def _few_tiles(t: int, s: int):
 def _scores(
     q: Float32[Array, "b h n d"], k: Float32[Array, "b h n d"], tile: Tile, s: int
 ) -> Float32[Array, "b h q p"]:
-    scores = jnp.einsum("bhqd,bhpd->bhqp", q[:, :, tile.queries], k[:, :, tile.past])
+    scores = einsum("bhqd,bhpd->bhqp", q[:, :, tile.queries], k[:, :, tile.past])
     if tile.visible is None:
         return scores
     # From positions, in place of a table of as many entries that a kernel would have to read.
@@ -127,7 +128,7 @@ def to_cache(
     have to wait for the host."""
     b, h, s, d = q.shape
     filled = jnp.arange(k.shape[3]) < (block + 1) * s
-    scores = jnp.where(filled[None, None, None], jnp.einsum("bhqd,bhpd->bhqp", q, k[layer]), -jnp.inf)
+    scores = jnp.where(filled[None, None, None], einsum("bhqd,bhpd->bhqp", q, k[layer]), -jnp.inf)
     weights = jnp.exp(scores - scores.max(axis=-1, keepdims=True))
-    attended = jnp.einsum("bhqp,bhpd->bhqd", weights, v[layer]) / weights.sum(axis=-1, keepdims=True)
+    attended = einsum("bhqp,bhpd->bhqd", weights, v[layer]) / weights.sum(axis=-1, keepdims=True)
     return attended.swapaxes(1, 2).reshape(b, s, h * d)

@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float32, Float64, Int
 
+from itc.networks.products import einsum
 from itc.world_models.heads import Heads, Rotation, split_heads
 from itc.world_models.layout import Layout, rotary_angles
 
@@ -78,14 +79,14 @@ def retain(
     decays = chunk_decays(t, slots, real, s - real, h)
     q = _side_by_side(tokens.q)
     k, v = (_side_by_side(part[:, :, :real]) for part in (tokens.k, tokens.v))
-    weights = jnp.einsum("hqd,hpd->hqp", q, k) * decays.past
-    gathered = jnp.einsum("hqp,hpd->hqd", weights, v) + jnp.einsum("hqd,hde->hqe", q * decays.since, state)
+    weights = einsum("hqd,hpd->hqp", q, k) * decays.past
+    gathered = einsum("hqp,hpd->hqd", weights, v) + einsum("hqd,hde->hqe", q * decays.since, state)
     gathered = gathered.reshape(h, t, s, d).swapaxes(0, 1)
     if s > real:
         own_q, own_k, own_v = (part[:, :, real:] for part in tokens)
-        own = jnp.einsum("thqd,thpd->thqp", own_q, own_k) * decays.within[None]
-        gathered = gathered.at[:, :, real:].add(jnp.einsum("thqp,thpd->thqd", own, own_v))
-    state = state * decays.whole + jnp.einsum("hpd,hpe->hde", k * decays.until, v)
+        own = einsum("thqd,thpd->thqp", own_q, own_k) * decays.within[None]
+        gathered = gathered.at[:, :, real:].add(einsum("thqp,thpd->thqd", own, own_v))
+    state = state * decays.whole + einsum("hpd,hpe->hde", k * decays.until, v)
     return state, gathered
 
 

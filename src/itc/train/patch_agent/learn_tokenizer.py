@@ -20,12 +20,13 @@ class TokenizerLearning(Settings):
     threshold: NotNegative = 0.75  # squared distance to all codes (pixels in 0…1) above which a patch becomes a code
     updates: Count = 25  # batches of replayed frames per iteration from which new codes are added
     use_all_new_frames: bool = False  # before that, add codes from all frames of this iteration's real rollouts
-    # Minimum number of logits; the codes in use are padded to 64, 128, 256, …, so that growth rarely recompiles.
-    min_logits: Count = patches.SMALLEST_BUCKET
+    # Minimum number of logits. The codes in use are padded, so that growth rarely recompiles: to 64, 128, 256, … on a
+    # CPU, to 512 or 4096 on a GPU or TPU.
+    min_logits: Count = patches.ON_CPU.smallest
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        least = patches.SMALLEST_BUCKET
+        least = patches.ON_CPU.smallest
         if self.min_logits < least or self.min_logits & (self.min_logits - 1):
             raise ValueError(f"min_logits must be a power of two and at least {least}, got {self.min_logits}")
 

@@ -115,8 +115,13 @@ def world_model_updates(
 
 
 def num_logits(state: PatchState, config: PatchConfig) -> int:
-    """How many logits the world model computes per cell: those of the codes in use, padded."""
-    return min(config.tokenizer.codes, max(state.codebook.bucket, config.tokenizer.min_logits))
+    """How many logits the world model computes per cell: those of the codes in use, padded.
+
+    By how much depends on the device that runs, and is decided before a program is traced: here, on the host.
+    """
+    buckets = patches.ON_CPU if jax.devices()[0].platform == "cpu" else patches.ON_ACCELERATOR
+    bucket = patches.bucket_of(int(state.codebook.size), config.tokenizer.codes, buckets)
+    return min(config.tokenizer.codes, max(bucket, config.tokenizer.min_logits))
 
 
 def draw_experience(buffer: replay.Replay, codebook: patches.Codebook, key: Array, config: PatchConfig) -> Experience:

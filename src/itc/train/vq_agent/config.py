@@ -9,7 +9,7 @@ from itc.policies.actor_critic_loss import ActorCriticConfig
 from itc.policies.lstm import LSTMPolicyConfig
 from itc.settings import Count, CountOrZero, Fraction, NotNegative, Positive, Settings
 from itc.tokenizers.vqvae import VQVAEConfig
-from itc.train.config import DecoderName, EnvName, FileNames, TrainConfig, divides
+from itc.train.config import DecoderName, EnvName, FileNames, Precision, TrainConfig, divides
 from itc.world_models.pop import CONTEXT, POPConfig
 
 # A training sequence of the world model: the context, which is not predicted, and at least one frame that is.
@@ -134,11 +134,13 @@ class VQConfig(TrainConfig):
     agent: ClassVar[str] = "vqvae"
     extendable: ClassVar[str] = "total_iterations"
     evaluation_episodes: ClassVar[int] = 104  # the benchmark's 100, rounded up to a multiple of 8
-    precision: ClassVar[str | None] = "highest"  # as in the published agents
 
     env: EnvName = "atari/pong"  # environment: a name from `itc envs`, or module:function for one of your own
     # rule that picks the next frame's tokens from the logits (docs/decoders.md)
     decoder: DecoderName = "paper-atari"
+    # precision of the matrix products of world model and policy; weights, optimiser and tokenizer are always float32;
+    # None: JAX's default, which is float32 on a CPU and tf32 on a GPU
+    precision: Precision | None = "float32"
     total_iterations: Count = 600  # iterations of the whole run
     collect: CollectConfig = field(default_factory=CollectConfig)
     tokenizer: TokenizerLearning = field(default_factory=TokenizerLearning)
