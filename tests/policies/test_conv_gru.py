@@ -69,7 +69,7 @@ def test_the_first_block_of_a_patch_encoder_sees_every_patch_by_the_same_matrix(
 
 
 def test_patches_must_fill_the_frame():
-    with pytest.raises(ValueError, match="policy.encoder.patch 5 does not divide frames of 8×12"):
+    with pytest.raises(ValueError, match=r"policy\.encoder\.patch 5 does not divide frames of 8×12"):
         Encoder(random.key(0), (8, 12, 3), 255, EncoderConfig((5,), patch=5), INITIAL_WEIGHTS["unit-gain"])
 
 
