@@ -221,17 +221,21 @@ def vqvae_loss(
     frames: UInt8[Array, "b H W c"],
     perceptual: Perceptual | None = None,
     key: Array | None = None,
+    weights: Float32[Array, "b H W 1"] | None = None,
 ) -> tuple[Float32[Array, ""], tuple[Reconstruction, dict[str, Float32[Array, ""]]]]:
     """Codes should be near what they stand for, z near its code, and the reconstruction near the frame: in its pixels
     and, given `perceptual`, in the features of a network trained on photographs. All weigh the same.
 
-    `key` is for a `perceptual` with dropout. With the loss comes the reconstruction; the statistics in it are those to
-    continue with.
+    `key` is for a `perceptual` with dropout; `weights` say how much each pixel's error counts. With the loss comes the
+    reconstruction; the statistics in it are those to continue with.
     """
     made = model.reconstruct(frames, statistics)
     target = from_bytes(frames)
+    error = jnp.square(target - made.frames)
+    if weights is not None:
+        error *= weights
     losses = {
-        "reconstruction": jnp.square(target - made.frames).mean(),
+        "reconstruction": error.mean(),
         "codebook": jnp.square(made.embedding - lax.stop_gradient(made.z)).mean(),
         "commitment": jnp.square(made.z - lax.stop_gradient(made.embedding)).mean(),
         "perceptual": jnp.zeros(()) if perceptual is None else perceptual(target, made.frames, key).mean(),
