@@ -1,4 +1,4 @@
-"""Weights of unusual pixels, worked out by hand, and what they do to a tokenizer's gradient."""
+"""Weights of unusual pixels, worked out by hand, and the updates of a tokenizer that has them."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ import pytest
 from jax import random
 
 from itc.tokenizers.rarity import FLOOR, WINDOW, PixelStatistics, follow_pixels, new_pixel_statistics, pixel_weights
-from itc.tokenizers.vqvae import VQVAE, VQVAEConfig
+from itc.tokenizers.vqvae import KEEP, VQVAE, VQVAEConfig
 from itc.train.vq_agent.config import TokenizerLearning
 from itc.train.vq_agent.learn_tokenizer import new_tokenizer_state, tokenizer_update
 
@@ -69,3 +69,19 @@ def test_a_tokenizer_keeps_statistics_only_where_it_weighs_by_them():
     assert states[0.0].pixel_stats is None
     assert int(states[0.3].pixel_stats.updates) == 1
     assert losses[0.0] != losses[0.3]
+
+
+def test_the_decoder_sees_codes_only_after_the_continuous_updates():
+    """Its input's running mean tells what it saw: at first the encoder's vectors, then codes."""
+    learning = TokenizerLearning(vqvae=CONFIG, batch_size=2, continuous_updates=1)
+    frames = jnp.asarray(np.random.default_rng(1).integers(256, size=(2, *FRAME)), jnp.uint8)
+    update = jax.jit(lambda state: tokenizer_update(state, frames, None, random.key(1), learning)[0])
+    states = [new_tokenizer_state(VQVAE(random.key(0), FRAME, CONFIG), learning)]
+    states += [update(states[0])]
+    states += [update(states[1])]
+    vectors = states[0].model.embed(frames)
+    codes = states[1].model.embedding(states[1].model.encode(frames))
+    for before, after, seen in zip(states, states[1:], (vectors, codes), strict=False):
+        expected = KEEP * before.latent_stats.mean + (1 - KEEP) * seen.mean(axis=(0, 1))
+        np.testing.assert_allclose(after.latent_stats.mean, expected, atol=1e-6)
+    assert not np.allclose(vectors.mean(axis=(0, 1)), states[0].model.embedding(states[0].model.encode(frames)).mean())

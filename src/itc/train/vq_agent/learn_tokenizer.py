@@ -57,11 +57,14 @@ def tokenizer_update(
 ) -> tuple[TokenizerState, Metrics]:
     """One update on a batch of frames."""
     pixel_stats, weights = state.pixel_stats, None
+    quantised = True
+    if learning.continuous_updates:
+        quantised = optax.tree.get(state.optimiser, "count") >= learning.continuous_updates
     if pixel_stats is not None:
         pixel_stats = follow_pixels(pixel_stats, from_bytes(frames))
         weights = pixel_weights(pixel_stats, from_bytes(frames), learning.rare_weight)
     gradient, (output, metrics) = jax.grad(vqvae_loss, has_aux=True)(
-        state.model, state.latent_stats, frames, perceptual, key, weights
+        state.model, state.latent_stats, frames, perceptual, key, weights, quantised
     )
     model, optimiser, metrics["gradient_norm"] = follow_gradient(
         _optimiser(learning), state.optimiser, state.model, gradient
