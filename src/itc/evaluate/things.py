@@ -46,7 +46,8 @@ def _widened(mask: Bool[np.ndarray, "b h w"]) -> Bool[np.ndarray, "b h w"]:
     """True also within `NEAR` pixels."""
     side = 2 * NEAR + 1
     padded = np.pad(mask, ((0, 0), (NEAR, NEAR), (NEAR, NEAR)))
-    return np.lib.stride_tricks.sliding_window_view(padded, (side, side), axis=(1, 2)).any(axis=(-2, -1))
+    around = np.lib.stride_tricks.sliding_window_view(padded, (side, side), axis=(1, 2))
+    return np.logical_or.reduce(around, axis=(-2, -1))
 
 
 THINGS: dict[str, dict[str, Thing]] = {

@@ -200,8 +200,8 @@ class VQVAE(eqx.Module):
     ) -> Reconstruction:
         """Frames to tokens and back as in training: the batch's statistics normalise, and the running ones follow them.
 
-        The decoder sees the codes, but its gradient goes to z as if the codebook were not there (straight through). Where
-        `quantised` is false, it sees z itself.
+        The decoder sees the codes, but its gradient goes to z as if the codebook were not there (straight through). If
+        not `quantised`, it sees z itself.
         """
         z = self.embed(frames)
         tokens = nearest(self.codebook, z)
@@ -230,8 +230,8 @@ def vqvae_loss(
     """Codes should be near what they stand for, z near its code, and the reconstruction near the frame: in its pixels
     and, given `perceptual`, in the features of a network trained on photographs. All weigh the same.
 
-    `key` is for a `perceptual` with dropout; `weights` say how much each pixel's error counts. With the loss comes the
-    reconstruction; the statistics in it are those to continue with.
+    `key` is for a `perceptual` with dropout; `weights` say how much each pixel's error counts; `quantised` is as in
+    `reconstruct`. With the loss comes the reconstruction; the statistics in it are those to continue with.
     """
     made = model.reconstruct(frames, statistics, quantised)
     target = from_bytes(frames)
