@@ -246,13 +246,15 @@ def foresight_table(name: str) -> str:
         label = where.replace("kept in tokens", "reconstructed, in its place, of the frames that show it")
         label = label.replace("in tokens", "reconstructed from tokens").replace("imagined last", "last imagined frame,")
         lines.append(f"| {label} | {found[f'paddle {where}']:.1%} | {found[f'ball {where}']:.1%} |")
-    return "\n".join([*lines, "", *_ball_by_step(found)])
+    return "\n".join([*lines, *_ball_by_step(found)])
 
 
 def _ball_by_step(found: dict[str, float]) -> list[str]:
-    """How often rollouts whose start shows the ball show it after each step."""
+    """How often rollouts whose start shows the ball show it after each step; nothing where no start does."""
     steps = range(1, 1 + sum(name.startswith("ball real, step ") for name in found))
-    lines = [f"| the ball after step | {' | '.join(map(str, steps))} |", "|---" * (len(steps) + 1) + "|"]
+    if not steps or not found["ball in tokens"]:
+        return []
+    lines = ["", f"| the ball after step | {' | '.join(map(str, steps))} |", "|---" * (len(steps) + 1) + "|"]
     for name in found:
         if name.startswith("ball ") and name.endswith(", step 1"):
             whose = name.removesuffix("1")

@@ -44,26 +44,22 @@ ITC_RELEASED = replace(
 
 # Small networks. The world model is trained after the tokenizer, because there is no time for it to adapt to a
 # tokenizer that keeps changing. Long enough to train both, too short to play well. Without cell embeddings: code
-# vectors have small norms after minutes of training, and the embeddings would dominate them. Rare pixels count more,
-# and the first updates are without codes: otherwise Breakout's ball is in no reconstruction by then. Half as many codes
-# as without them draw frames as well, and fewer of their tokens change from frame to frame.
+# vectors have small norms after minutes of training, and the embeddings would dominate them.
 QUICK = replace(
     ITC_PAPER,
     total_iterations=12,
     collect=CollectConfig(iterations=10, steps=400, replay_frames=5_000),
     tokenizer=TokenizerLearning(
-        vqvae=VQVAEConfig(codes=64, code_size=64, channels=(16, 32, 64, 64)),
-        updates=500,
+        vqvae=VQVAEConfig(codes=128, code_size=64, channels=(16, 32, 64, 64)),
+        updates=850,
         batch_size=8,
         start_iteration=3,
         stop_iteration=8,
         revive_after_updates=20,
-        rare_weight=0.1,
-        continuous_updates=700,
         learning_rate=1e-3,
     ),
     world_model=POPConfig(
-        codes=64,
+        codes=128,
         layers=2,
         width=64,
         heads=2,
@@ -73,7 +69,7 @@ QUICK = replace(
         blocks_per_chunk=1,
         head_hidden=128,
     ),
-    world_model_learning=WorldModelLearning(updates=350, batch_size=8, start_iteration=8, learning_rate=3e-3),
+    world_model_learning=WorldModelLearning(updates=250, batch_size=8, start_iteration=8, learning_rate=3e-3),
     policy=LSTMPolicyConfig(channels=(32, 16), hidden=128),
     actor_critic=ActorCriticConfig(return_batches=50),
     imagine=ImagineConfig(updates=20, num_envs=16, start_iteration=10),
