@@ -227,7 +227,8 @@ def hallucination_table(name: str) -> str:
 
 
 def foresight_table(name: str) -> str:
-    """Tokenizer and world model next to baselines without learning, and how often frames show paddle and ball."""
+    """Tokenizer and world model next to baselines without learning, how often frames show paddle and ball, and how long
+    imagined rollouts keep the ball."""
     found = json.loads((ROOT / f"results/world_model_{name}.json").read_text())
     lines = ["| | learned | baseline without learning |", "|---|---|---|"]
     error, mean = found["tokenizer error"], found["mean frame error"]
@@ -239,12 +240,27 @@ def foresight_table(name: str) -> str:
     )
     right, copied = found["token accuracy"], found["copy accuracy"]
     lines += [f"| token accuracy | {right:.1%} | {copied:.1%} (copying the last frame) |", ""]
-    seen = [name.removeprefix("paddle ") for name in found if name.startswith("paddle ")]
+    seen = [name.removeprefix("paddle ") for name in found if name.startswith("paddle ") and ", step" not in name]
     lines += ["| frames that show | the paddle | the ball |", "|---|---|---|"]
     for where in seen:
-        label = where.replace("in tokens", "reconstructed from tokens").replace("imagined last", "last imagined frame,")
+        label = where.replace("kept in tokens", "reconstructed, in its place, of the frames that show it")
+        label = label.replace("in tokens", "reconstructed from tokens").replace("imagined last", "last imagined frame,")
         lines.append(f"| {label} | {found[f'paddle {where}']:.1%} | {found[f'ball {where}']:.1%} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_ball_by_step(found)])
+
+
+def _ball_by_step(found: dict[str, float]) -> list[str]:
+    """How often rollouts whose start shows the ball show it after each step; nothing where no start does."""
+    steps = range(1, 1 + sum(name.startswith("ball real, step ") for name in found))
+    if not steps or not found["ball in tokens"]:
+        return []
+    lines = ["", f"| the ball after step | {' | '.join(map(str, steps))} |", "|---" * (len(steps) + 1) + "|"]
+    for name in found:
+        if name.startswith("ball ") and name.endswith(", step 1"):
+            whose = name.removesuffix("1")
+            cells = " | ".join(f"{found[f'{whose}{step}']:.0%}" for step in steps)
+            lines.append(f"| {whose.removeprefix('ball ').removesuffix(', step ')} | {cells} |")
+    return lines
 
 
 def learned_world_table() -> str:

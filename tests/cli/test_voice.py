@@ -23,6 +23,7 @@ from itc.cli.watch import Screen
 from itc.train import collect, patch_agent, vq_agent
 from itc.train.run_folder import RunFolder
 from train.tiny import TINY, words_of
+from train.vq_tiny import VQ_TINY
 
 UNANNOUNCED = {"update_episode_stats", "_burned_in", "world_model_update"}  # small, or part of another program
 
@@ -39,11 +40,21 @@ def said(console):
 @pytest.mark.parametrize(("returns", "words"), [
     ({"return": 3.456, "return_50k": 1.09, "running_return": 0.5}, "96 interactions · return 3.46 · 5 codes"),
     ({"return_50k": 1.09, "running_return": 0.5}, "96 interactions · no episode ended, running return 0.50 · 5 codes"),
+    ({"return_50k": 1.09, "running_return": 0.5, "seconds": {}}, "96 interactions · no play · 5 codes"),
 ])  # fmt: skip
 def test_an_iteration_shows_its_own_return(console, tmp_path, returns, words):
     screen = Screen(console, Progress(console=console, disable=True), TINY, RunFolder(tmp_path), 0, None)
-    screen.on_iteration({"iteration": 2, "interactions": 96, "codes": 5, **returns})
+    screen.on_iteration({"iteration": 2, "interactions": 96, "codes": 5, "seconds": {"play": 1.0}, **returns})
     assert words in said(console)
+
+
+def test_returns_of_atari_say_what_they_are_of(console, tmp_path):
+    """In training an episode is one life and a reward its sign; evaluation plays the game as it is."""
+    screen = Screen(console, Progress(console=console, disable=True), VQ_TINY, RunFolder(tmp_path), 0, None)
+    line = {"iteration": 2, "interactions": 96, "return": 0.25, "evaluation/return": 7.0, "seconds": {"play": 1.0}}
+    screen.on_iteration(line | {"imagination/reward": 0.5, "imagination/intrinsic_reward": 0.4})
+    assert "return 0.25 of one life, rewards as signs · imagined reward 0.500 · of it intrinsic 0.400" in said(console)
+    assert "return in evaluation 7.00" in said(console)
 
 
 def test_a_voice_is_never_silent_for_long(console, monkeypatch):

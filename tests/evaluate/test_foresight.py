@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from itc.evaluate.foresight import beats, copy_loss, cut, marginal_entropy
+from itc.evaluate.foresight import beats, copy_loss, cut, marginal_entropy, survival
 from itc.evaluate.imagination import Played
 from itc.evaluate.things import THINGS
 
@@ -64,7 +64,35 @@ def test_things_are_found_where_they_are(game):
     _, seen = rollout(env, begin(*env.reset(random.key(0), 1), player.initial_state(1)), player, random.key(1), 100)
     frames = np.asarray(seen.frames[0, 40:])
     looks = THINGS[f"atari/{game}"]
-    assert looks["paddle"](frames).mean() > 0.8
-    assert 0.1 < looks["ball"](frames).mean() < 1
-    for look in looks.values():
-        assert not look(np.zeros_like(frames)).any()
+    assert looks["paddle"].seen(frames).mean() > 0.8
+    assert 0.1 < looks["ball"].seen(frames).mean() < 1
+    for thing in looks.values():
+        assert not thing.seen(np.zeros_like(frames)).any()
+        assert thing.kept(frames, frames).all()
+        assert not thing.kept(frames, np.zeros_like(frames)).any()
+
+
+def with_ball(*places):
+    """A frame for each place of Breakout's ball, or None."""
+    frames = np.zeros((len(places), 64, 64, 3), np.uint8)
+    for frame, place in zip(frames, places, strict=True):
+        if place is not None:
+            frame[place] = (100, 36, 36)
+    return frames
+
+
+def test_a_ball_is_kept_only_where_it_is():
+    """Within two pixels; a frame without one does not count, whatever is drawn."""
+    real = with_ball((40, 20), (40, 20), (40, 20), (40, 20), None)
+    drawn = with_ball((40, 20), (42, 18), (40, 23), None, (40, 20))
+    ball = THINGS["atari/breakout"]["ball"]
+    np.testing.assert_array_equal(ball.kept(real, drawn), [True, True, False, False])
+    np.testing.assert_array_equal(ball.seen(drawn), [True, True, True, False, True])
+
+
+def test_survival_counts_rollouts_whose_start_shows_the_thing():
+    ball, here = THINGS["atari/breakout"]["ball"], (40, 20)
+    start = with_ball(here, here, None)
+    frames = np.stack([with_ball(here, here), with_ball(here, None), with_ball(here, here)])
+    assert survival(ball, start, frames) == [1.0, 0.5]
+    assert survival(ball, with_ball(None, None, None), frames) == [0.0, 0.0]

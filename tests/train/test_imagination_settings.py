@@ -45,11 +45,13 @@ def played(env):
     return state._replace(rollout_state=final, buffer=replay.add(state.buffer, as_steps(real))), real
 
 
-def imagined(rewards, terminated):
+def imagined(rewards, terminated, intrinsic=None, token_loss=None):
     outcome = SimpleNamespace(
         reward=jnp.asarray(rewards, jnp.float32),
         terminated=jnp.asarray(terminated, bool),
         source=jnp.zeros((len(rewards), len(rewards[0]), 3), jnp.int32),
+        intrinsic_reward=None if intrinsic is None else jnp.asarray(intrinsic, jnp.float32),
+        token_loss=None if token_loss is None else jnp.asarray(token_loss, jnp.float32),
     )
     return Rollout(None, None, outcome, None, None)
 
@@ -65,6 +67,22 @@ def test_rewards_of_both_halves_are_means_over_steps_before_the_end():
     assert float(metrics["early_reward"]) == 0.25
     assert float(metrics["late_reward"]) == 0.5  # only the second rollout gets there
     assert float(metrics["reward"]) == 0.5
+    assert "early_token_loss" not in metrics
+
+
+def test_reward_by_depth_is_the_games_and_unlikely_tokens_are_measured_in_the_same_way():
+    """An intrinsic reward grows with depth by itself: a model is less sure there."""
+    ends = [[0, 0, 0, 0], [0, 0, 1, 0]]
+    metrics = imagination_metrics(
+        imagined(
+            [[1, 1, 3, 5], [1, 1, 5, 7]], ends, [[0, 1, 3, 4], [0, 1, 4, 7]], [[0.1, 0.1, 0.2, 0.3], [0.1, 0.3, 0.4, 9]]
+        )
+    )
+    assert float(metrics["early_reward"]) == 0.5
+    assert float(metrics["late_reward"]) == pytest.approx(2 / 3)  # 0, 1, and 1 at the end
+    assert float(metrics["reward"]) == 3.0  # what the policy is paid
+    assert float(metrics["early_token_loss"]) == pytest.approx(0.15)
+    assert float(metrics["late_token_loss"]) == pytest.approx(0.3)  # nothing after the end
 
 
 def test_a_policy_learns_nothing_from_steps_that_do_not_count(played):

@@ -197,6 +197,24 @@ def test_the_mean_reward_is_logged_in_two_parts(straight):
         assert (parts[1] > 0) == intrinsic
 
 
+def test_reward_and_unlikely_tokens_are_logged_by_depth(straight):
+    line = RunFolder(straight[0]).read_metrics()[-1]
+    assert {f"imagination/{part}_{name}" for part in ("early", "late") for name in ("reward", "token_loss")} <= set(
+        line
+    )
+
+
+def test_an_imagined_frame_is_as_unlikely_as_its_tokens_are_by_the_logits(run):
+    world = run.world("sample")
+    tokens, action = run.state.buffer.steps["tokens"][0, :2].astype(jnp.int32)[None], jnp.zeros(1, jnp.int32)
+    state = world.start_from_tokens(random.key(0), tokens, action[:, None])
+    _, outcome = world.step(state, action)
+    recurrent_state = world.model.observe(state.recurrent_state, world.tokenizer.embedding(state.tokens), action)
+    log_shares = jax.nn.log_softmax(world.model.predict(recurrent_state).tokens)[0]
+    expected = -np.mean([log_shares[cell, token] for cell, token in enumerate(np.asarray(outcome.tokens[0]))])
+    np.testing.assert_allclose(outcome.token_loss, [expected], rtol=1e-5)
+
+
 def imagine(run, look_ahead):
     world, network = run.world("sample"), run.state.policy.network
     policy = TokenPolicy(network, world.tokenizer.codebook, reset_on_first=False)

@@ -23,6 +23,8 @@ VQ_TINY = VQConfig(
         updates=2,
         batch_size=4,
         start_iteration=0,
+        rare_weight=0.1,
+        continuous_updates=3,
     ),
     world_model=POPConfig(
         codes=16, layers=1, width=8, heads=1, hidden=8, context_frames=4, blocks_per_chunk=2, head_hidden=8, members=2

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from itc.cli.console import PlainConsole
 from itc.cli.voice import Voice
-from itc.envs.registry import ENVIRONMENTS
+from itc.envs.registry import ENVIRONMENTS, training_episodes
 from itc.extras import require
 from itc.train import checkpoint
 from itc.train.checkpoint import Saved
@@ -23,8 +23,10 @@ SHOWN = {  # metrics in the line of an iteration, after its return
     "score": "score {:.2f} %",
     "world_model/token_loss": "token loss {:.3f}",
     "imagination/reward": "imagined reward {:.3f}",
+    "imagination/intrinsic_reward": "of it intrinsic {:.3f}",
     "imagination/impossible": "impossible {:.1%}",
     "codes": "{} codes",
+    "evaluation/return": "return in evaluation {:.2f}",
 }
 
 
@@ -96,7 +98,7 @@ class Screen(Voice):
         left = (config.iterations - iteration) * seconds / (iteration - self.begun)
         if self.deadline is not None:
             left = min(left, self.deadline - time.monotonic())
-        said = [f"{line['interactions']:,} interactions", _return_of(line)]
+        said = [f"{line['interactions']:,} interactions", _return_of(line, training_episodes(config.env))]
         said += [form.format(line[name]) for name, form in SHOWN.items() if name in line]
         said += [f"{speed:,.0f}/s", f"{max(0, left) / 60:.1f} min left"]
         self.progress.update(self.whole, completed=line["iteration"], description=" · ".join(said[:4]))
@@ -138,10 +140,13 @@ class Screen(Voice):
                 self.say(f"{what}: {path}")
 
 
-def _return_of(line: dict[str, Any]) -> str:
-    """Of the episodes that ended in this iteration, or else of those that have not ended yet."""
+def _return_of(line: dict[str, Any], of: str) -> str:
+    """Of the episodes that ended in this iteration, or else of those that have not ended yet; nothing is shown for an
+    iteration without play."""
     if "return" in line:
-        return f"return {line['return']:.2f}"
+        return f"return {line['return']:.2f} {of}".rstrip()
+    if "play" not in line["seconds"]:
+        return "no play"
     return f"no episode ended, running return {line['running_return']:.2f}"
 
 

@@ -85,6 +85,11 @@ def _check_name(name: str) -> None:
         raise ValueError(f"unknown environment {name!r}; known: {known}, or module:function for one of your own")
 
 
+def training_episodes(name: str) -> str:
+    """What a return in training is of, in words, where that is not the game's: the benchmark's rules for Atari."""
+    return "of one life, rewards as signs" if name.startswith("atari/") else ""
+
+
 @cache  # environments hold no state between calls, and sharing one shares what was compiled for it
 def make(name: str) -> Environment:
     """The environment of this name, or the one that `module:function` returns, if that is allowed."""

@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, random
-from jaxtyping import Float32, Float64, Int32, UInt8
+from jaxtyping import Bool, Float32, Float64, Int32, UInt8
 
 from itc.evaluate.imagination import Played, continue_from, encode, held_out_play, render
-from itc.evaluate.things import THINGS
+from itc.evaluate.things import THINGS, Thing
 from itc.tokenizers.vqvae import from_bytes
 from itc.train.imagine import ModelEnv
 from itc.train.runs import Run
@@ -111,20 +111,39 @@ def _cell_shares(tokens: Int32[np.ndarray, "b t n"]) -> Float64[np.ndarray, "b t
 
 def _kept(run: Run, windows: Windows, drawn: UInt8[np.ndarray, "b t H W c"], key: Array) -> dict[str, float]:
     """How often the things of the game are visible: in real frames, in frames drawn from their tokens, and in rollouts
-    imagined by each decoder, in all their frames and in the last."""
+    imagined by each decoder, in all their frames and in the last; and how long they stay."""
     things = THINGS.get(run.env.spec.name)
     if things is None:
         return {}
     context = run.world().initial_frames
-    seen = {"real": windows.frames[:, context:], "in tokens": drawn[:, context:]}
-    for decoder in DECODERS:
-        imagined = _imagined(run.world(decoder), windows, key)
-        seen |= {f"imagined by {decoder}": imagined, f"imagined last by {decoder}": imagined[:, -1:]}
-    return {
-        f"{thing} {where}": float(look(frames.reshape(-1, *frames.shape[2:])).mean())
-        for thing, look in things.items()
-        for where, frames in seen.items()
-    }
+    real, start = windows.frames[:, context:], drawn[:, context - 1]
+    imagined = {decoder: _imagined(run.world(decoder), windows, key) for decoder in DECODERS}
+    found = {}
+    for name, thing in things.items():
+        found[f"{name} real"] = float(thing.seen(_flat(real)).mean())
+        found[f"{name} in tokens"] = float(thing.seen(_flat(drawn[:, context:])).mean())
+        found[f"{name} kept in tokens"] = _mean(thing.kept(_flat(windows.frames), _flat(drawn)))
+        for decoder, frames in imagined.items():
+            found[f"{name} imagined by {decoder}"] = float(thing.seen(_flat(frames)).mean())
+            found[f"{name} imagined last by {decoder}"] = float(thing.seen(frames[:, -1]).mean())
+        for whose, frames in {"real": real, **imagined}.items():
+            shares = survival(thing, start, frames)
+            found |= {f"{name} {whose}, step {step}": share for step, share in enumerate(shares, start=1)}
+    return found
+
+
+def survival(thing: Thing, start: UInt8[np.ndarray, "b H W c"], frames: UInt8[np.ndarray, "b t H W c"]) -> list[float]:
+    """Of the rollouts whose first frame shows a thing, the share that show it after each step; 0 if none does."""
+    shown = thing.seen(start)
+    return [_mean(thing.seen(frames[shown, step])) for step in range(frames.shape[1])]
+
+
+def _mean(which: Bool[np.ndarray, " b"]) -> float:
+    return float(which.mean()) if len(which) else 0.0
+
+
+def _flat(frames: UInt8[np.ndarray, "b t H W c"]) -> UInt8[np.ndarray, "frames H W c"]:
+    return frames.reshape(-1, *frames.shape[2:])
 
 
 def _imagined(world: ModelEnv, windows: Windows, key: Array) -> UInt8[np.ndarray, "b imagined H W c"]:
@@ -144,7 +163,7 @@ def _batches(*arrays: np.ndarray):
 
 
 def _floats(frames: UInt8[np.ndarray, "b t H W c"]) -> np.ndarray:
-    return np.asarray(from_bytes(jnp.asarray(frames.reshape(-1, *frames.shape[2:])))).reshape(frames.shape)
+    return np.asarray(from_bytes(jnp.asarray(_flat(frames)))).reshape(frames.shape)
 
 
 @jax.jit

@@ -198,18 +198,21 @@ class VQVAE(eqx.Module):
         """Frames reconstructed from tokens, each on its own."""
         return to_bytes(self.decoder(self._on_grid(self.embedding(tokens)), statistics))
 
-    def reconstruct(self, frames: UInt8[Array, "b H W c"], statistics: Statistics) -> Reconstruction:
+    def reconstruct(
+        self, frames: UInt8[Array, "b H W c"], statistics: Statistics, quantised: Bool[Array, ""] | bool = True
+    ) -> Reconstruction:
         """Frames to tokens and back as in training: the batch's statistics normalise, and the running ones follow them.
 
-        The decoder sees the codes, but its gradient goes to z as if the codebook were not there (straight through).
+        The decoder sees the codes, but its gradient goes to z as if the codebook were not there (straight through). If
+        not `quantised`, it sees z itself.
         """
         z = self.embed(frames)
         tokens = nearest(self.codebook, z)
         embedding = self.embedding(tokens)
-        quantised = self._on_grid(z + lax.stop_gradient(embedding - z))
-        batch = batch_statistics(quantised)
-        followed = follow(statistics, batch, quantised.size // self.config.code_size)
-        return Reconstruction(z, tokens, embedding, self.decoder(quantised, batch), followed)
+        seen = self._on_grid(z + jnp.where(quantised, lax.stop_gradient(embedding - z), 0.0))
+        batch = batch_statistics(seen)
+        followed = follow(statistics, batch, seen.size // self.config.code_size)
+        return Reconstruction(z, tokens, embedding, self.decoder(seen, batch), followed)
 
     def _on_grid(self, vectors: Float32[Array, "b n e"]) -> Float32[Array, "b h w e"]:
         (h, w), (b, n, e) = self.grid, vectors.shape
@@ -225,17 +228,22 @@ def vqvae_loss(
     frames: UInt8[Array, "b H W c"],
     perceptual: Perceptual | None = None,
     key: Array | None = None,
+    weights: Float32[Array, "b H W 1"] | None = None,
+    quantised: Bool[Array, ""] | bool = True,
 ) -> tuple[Float32[Array, ""], tuple[Reconstruction, dict[str, Float32[Array, ""]]]]:
     """Codes should be near what they stand for, z near its code, and the reconstruction near the frame: in its pixels
     and, given `perceptual`, in the features of a network trained on photographs. All weigh the same.
 
-    `key` is for a `perceptual` with dropout. With the loss comes the reconstruction; the statistics in it are those to
-    continue with.
+    `key` is for a `perceptual` with dropout; `weights` say how much each pixel's error counts; `quantised` is as in
+    `reconstruct`. With the loss comes the reconstruction; the statistics in it are those to continue with.
     """
-    made = model.reconstruct(frames, statistics)
+    made = model.reconstruct(frames, statistics, quantised)
     target = from_bytes(frames)
+    error = jnp.square(target - made.frames)
+    if weights is not None:
+        error *= weights
     losses = {
-        "reconstruction": jnp.square(target - made.frames).mean(),
+        "reconstruction": error.mean(),
         "codebook": jnp.square(made.embedding - lax.stop_gradient(made.z)).mean(),
         "commitment": jnp.square(made.z - lax.stop_gradient(made.embedding)).mean(),
         "perceptual": jnp.zeros(()) if perceptual is None else perceptual(target, made.frames, key).mean(),

@@ -32,6 +32,7 @@ class ImaginedStep(NamedTuple):
     tokens: Int32[Array, "b n"]  # of the next frame
     source: Int32[Array, "b n"]  # the cell each token was copied from, −1 where generated
     intrinsic_reward: Float32[Array, " b"] | None = None  # its part of the reward, where the agent has one
+    token_loss: Float32[Array, " b"] | None = None  # nats per token: how unlikely the model finds what was decoded
 
 
 class ModelEnv(eqx.Module):
@@ -116,23 +117,30 @@ def until_first_end(imagined: Rollout) -> Bool[Array, "b t"]:
 
 
 def imagination_metrics(imagined: Rollout) -> dict[str, Float32[Array, ""]]:
-    """Means over an imagined rollout: reward per step, in the first and the second half of the steps (both up to the
-    first end); share of steps that end an episode; share of tokens copied.
+    """Means over an imagined rollout: reward per step; in the first and the second half of the steps (both up to the
+    first end), the game's reward without the intrinsic one and, where it is computed, the loss of the decoded tokens;
+    share of steps that end an episode; share of tokens copied.
 
-    A true model pays about the same late as early.
+    A true model pays about the same late as early, and finds its own frames as likely.
     """
-    reward, before = imagined.outcome.reward, until_first_end(imagined).astype(jnp.float32)
-    half = reward.shape[1] // 2
-    early, late = (
-        (reward[:, part] * before[:, part]).sum() / jnp.maximum(1.0, before[:, part].sum())
-        for part in (slice(None, max(1, half)), slice(half, None))
-    )
+    outcome = imagined.outcome
+    intrinsic, token_loss = outcome.intrinsic_reward, outcome.token_loss
+    of_the_game = outcome.reward if intrinsic is None else outcome.reward - intrinsic
     return {
-        "reward": reward.mean(),
-        "early_reward": early,
-        "late_reward": late,
-        "ends": imagined.outcome.terminated.mean(dtype=jnp.float32),
-        "copied": (imagined.outcome.source >= 0).mean(dtype=jnp.float32),
+        "reward": outcome.reward.mean(),
+        **_by_depth("reward", of_the_game, imagined),
+        **({} if token_loss is None else _by_depth("token_loss", token_loss, imagined)),
+        "ends": outcome.terminated.mean(dtype=jnp.float32),
+        "copied": (outcome.source >= 0).mean(dtype=jnp.float32),
+    }
+
+
+def _by_depth(name: str, values: Float32[Array, "b t"], imagined: Rollout) -> dict[str, Float32[Array, ""]]:
+    """Means over the first and the second half of the steps, up to a rollout's first end."""
+    before, half = until_first_end(imagined).astype(jnp.float32), values.shape[1] // 2
+    return {
+        f"{part}_{name}": (values[:, steps] * before[:, steps]).sum() / jnp.maximum(1.0, before[:, steps].sum())
+        for part, steps in (("early", slice(None, max(1, half))), ("late", slice(half, None)))
     }
 
 

@@ -57,6 +57,11 @@ class TokenizerLearning(Settings):
     # updates without use after which a dead code is reset to the encoder output with the largest quantisation error;
     # 0: never
     revive_after_updates: CountOrZero = 0
+    # share of the reconstruction loss in which a pixel counts by how unusual it is: its distance from its mean, divided
+    # by the average of that distance; 0: all pixels count alike
+    rare_weight: Fraction = 0.0
+    # first updates in which the decoder sees the encoder's vectors instead of codes, which only follow them; 0: none
+    continuous_updates: CountOrZero = 0
     learning_rate: Positive = 1e-4  # learning rate of AdamW
     weight_decay: NotNegative = 0.01  # weight decay of AdamW
     max_gradient_norm: Positive = 10.0  # gradients are clipped to this norm

@@ -13,7 +13,8 @@ from jax import Array
 from jaxtyping import Bool, Int32, UInt8
 
 from itc.tokenizers.perceptual import Perceptual, load_perceptual
-from itc.tokenizers.vqvae import VQVAE, Statistics, codes_used, new_statistics, revive, vqvae_loss
+from itc.tokenizers.rarity import PixelStatistics, follow_pixels, new_pixel_statistics, pixel_weights
+from itc.tokenizers.vqvae import VQVAE, Statistics, codes_used, from_bytes, new_statistics, revive, vqvae_loss
 from itc.train.agent import Metrics
 from itc.train.optimise import begin_optimising, clipped_adamw, follow_gradient
 from itc.train.vq_agent.config import TokenizerLearning
@@ -28,6 +29,7 @@ class TokenizerState(NamedTuple):
     latent_stats: Statistics  # of the decoder's input
     optimiser: optax.OptState
     idle: Int32[Array, " k"]  # updates since each code was last used; at first `IN_USE_WINDOW`: none is in use
+    pixel_stats: PixelStatistics | None  # of the frames, for `rare_weight`; None without it
 
     @property
     def in_use(self) -> Bool[Array, " k"]:
@@ -38,7 +40,8 @@ class TokenizerState(NamedTuple):
 def new_tokenizer_state(model: VQVAE, learning: TokenizerLearning) -> TokenizerState:
     idle = jnp.full(model.config.codes, IN_USE_WINDOW, jnp.int32)
     optimiser = begin_optimising(_optimiser(learning), model)
-    return TokenizerState(model, new_statistics(model.config), optimiser, idle)
+    pixel_stats = new_pixel_statistics(model.frame_shape) if learning.rare_weight else None
+    return TokenizerState(model, new_statistics(model.config), optimiser, idle, pixel_stats)
 
 
 def _optimiser(learning: TokenizerLearning) -> optax.GradientTransformation:
@@ -53,8 +56,15 @@ def tokenizer_update(
     learning: TokenizerLearning,
 ) -> tuple[TokenizerState, Metrics]:
     """One update on a batch of frames."""
+    pixel_stats, weights = state.pixel_stats, None
+    quantised = True
+    if learning.continuous_updates:
+        quantised = optax.tree.get(state.optimiser, "count") >= learning.continuous_updates
+    if pixel_stats is not None:
+        pixel_stats = follow_pixels(pixel_stats, from_bytes(frames))
+        weights = pixel_weights(pixel_stats, from_bytes(frames), learning.rare_weight)
     gradient, (output, metrics) = jax.grad(vqvae_loss, has_aux=True)(
-        state.model, state.latent_stats, frames, perceptual, key
+        state.model, state.latent_stats, frames, perceptual, key, weights, quantised
     )
     model, optimiser, metrics["gradient_norm"] = follow_gradient(
         _optimiser(learning), state.optimiser, state.model, gradient
@@ -65,7 +75,7 @@ def tokenizer_update(
         dead = (idle > 0) & (idle % learning.revive_after_updates == 0)
         codebook = revive(model.codebook, dead, output.z, output.tokens)
         model = eqx.tree_at(lambda model: model.codebook, model, codebook)
-    return TokenizerState(model, output.latent_stats, optimiser, idle), metrics
+    return TokenizerState(model, output.latent_stats, optimiser, idle, pixel_stats), metrics
 
 
 @cache  # the files are large: read once per process

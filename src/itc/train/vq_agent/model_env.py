@@ -12,6 +12,7 @@ from itc.networks.hl_gauss import REWARDS
 from itc.tokenizers.vqvae import VQVAE, Statistics
 from itc.train.imagine import ImaginedStep, ModelEnv, prefill
 from itc.types import EnvSpec
+from itc.world_models.losses import cross_entropies
 from itc.world_models.pop import POPWorldModel, RetentionState
 from itc.world_models.pop_losses import intrinsic_reward
 
@@ -83,5 +84,6 @@ class VQWorld(ModelEnv):
             tokens=tokens,
             source=decoded.source,
             intrinsic_reward=intrinsic,
+            token_loss=cross_entropies(prediction.tokens, tokens).mean(axis=-1),
         )
         return VQImaginationState(recurrent_state, tokens, jnp.bool_(False), key), outcome

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from itc.envs.registry import training_episodes
 from itc.evaluate.measured import REACHED
 from itc.evaluate.metrics import curve
 from itc.viewer.report import theirs
@@ -20,6 +21,8 @@ LEARNERS = {  # further metrics, and their titles
     "world_model/token_accuracy": "world model: share of tokens correct",
     "imagination/early_reward": "reward per imagined step, first half of the rollout",
     "imagination/late_reward": "reward per imagined step, second half (a true model pays as much)",
+    "imagination/early_token_loss": "loss per imagined token, by the model itself, first half of the rollout",
+    "imagination/late_token_loss": "loss per imagined token, second half (more: the model is unsure there)",
     "imagination/impossible": "share of imagined frames that the game cannot show",
     "imagination/kl": "KL divergence of the policy after an update in imagination",
     "imagination/copied": "share of imagined tokens that are copied",
@@ -35,7 +38,8 @@ def curves(groups: Sequence[Group]) -> Section:
         here = [one for one in groups if one.env == env]
         percent = any(curve(run.metrics, "score") for one in here for run in one.runs)
         shown = {"return_percent": "return, %", "score": "score, %"} if percent else {"return": "return"}
-        charts = [_chart(here, name, f"{env}: {title}") for name, title in shown.items()]
+        of = training_episodes(env)
+        charts = [_chart(here, name, f"{env}: {title} {of}".rstrip()) for name, title in shown.items()]
         if not any(charts):
             again = command("train", "--resume", here[0].runs[0].path)
             body.append(missing(f"{env}: no episode has ended yet.", again))
