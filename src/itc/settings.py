@@ -43,7 +43,7 @@ RENAMED = {
     "compat.first_step_sampled": "compat.first_frame_without_copying",
 }
 # Settings that came later, in full. What was saved without one has the default, which is how it was before.
-ADDED = {"precision"}
+ADDED = {"precision", "policy.encoder.patch", "tokenizer.rare_weight", "tokenizer.continuous_updates"}
 MOST = 2**31 - 1  # counts are 32-bit numbers in compiled programs
 
 
