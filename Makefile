@@ -16,6 +16,8 @@ $(READY): pyproject.toml constraints.txt
 run: $(READY)
 	$(BIN)/itc train minatar/breakout/quick
 	$(BIN)/itc evaluate runs/minatar-breakout-quick-0
+	$(BIN)/itc accuracy runs/minatar-breakout-quick-0 --transitions 2000
+	$(BIN)/itc hallucinate runs/minatar-breakout-quick-0 --windows 100
 	$(BIN)/itc report runs/minatar-breakout-quick-0 -o runs/report.html
 
 # Workers take tests from each other's end, so that a module, and what it compiles, mostly stays in one.

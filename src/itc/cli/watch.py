@@ -26,11 +26,12 @@ SHOWN = {  # metrics in the line of an iteration, after its return
     "imagination/impossible": "impossible {:.1%}",
     "codes": "{} codes",
 }
+NOT_GREETED = ("device", "machine", "commit")  # long, and in versions.json
 
 
 def greet(preset: str, versions: dict[str, str]) -> None:
     """The first line."""
-    listed = " · ".join(f"{name} {version}" for name, version in versions.items() if name != "device")
+    listed = " · ".join(f"{name} {version}" for name, version in versions.items() if name not in NOT_GREETED)
     PlainConsole().print(f"{preset or 'run'} on {versions['device']} · {listed}", soft_wrap=True)
 
 
