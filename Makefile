@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup run test test-all lint types check bench dist clean
+.PHONY: setup run test test-all lint types check bench docs dist clean
 
 setup: $(READY)
 
@@ -43,6 +43,9 @@ check: lint types test
 
 bench: $(READY)
 	$(BIN)/itc bench decode --json results/bench_decode.json
+
+docs: $(READY)
+	$(BIN)/python docs/build_site.py
 
 dist: $(READY)
 	$(BIN)/python -m hatchling build --directory dist
