@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 API = "api.md"  # made here
 LINK = re.compile(r"(!?)\[((?:[^\]`]|`[^`]*`)*)\]\(([^)\s]+)\)")
-README, START = "README.md", "index.md"  # the site has its own first page
+README, READ_ME = "README.md", "readme.md"  # a page like the others; the first one is docs/index.md
 
 
 def build(out: Path) -> Path:
@@ -28,6 +28,8 @@ def build(out: Path) -> Path:
             (out / "docs" / file.name).write_text(text, encoding="utf-8")
         elif file.suffix in (".png", ".svg", ".gif", ".css"):
             shutil.copy2(file, out / "docs" / file.name)
+    read_me = on_site(from_docs((ROOT / README).read_text(encoding="utf-8")), out / "docs")
+    (out / "docs" / READ_ME).write_text(read_me, encoding="utf-8")
     (out / "docs" / API).write_text(api_reference(), encoding="utf-8")
     settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     settings |= {"docs_dir": "docs", "site_dir": "site", "nav": present(settings["nav"], out / "docs")}
@@ -46,7 +48,7 @@ def on_site(text: str, pages: Path) -> str:
             return link[0]
         path, _, anchor = target.removeprefix("../").partition("#")
         if path == README:
-            return f"{picture}[{words}]({START})"
+            return f"{picture}[{words}]({READ_ME}{'#' * bool(anchor)}{anchor})"
         if path.startswith("docs/"):
             return f"{picture}[{words}]({path.removeprefix('docs/')}{'#' * bool(anchor)}{anchor})"
         if not (ROOT / path).is_file():
@@ -57,6 +59,11 @@ def on_site(text: str, pages: Path) -> str:
         return f"{picture}[{words}]({copy.relative_to(pages).as_posix()})"
 
     return LINK.sub(replaced, text)
+
+
+def from_docs(text: str) -> str:
+    """The README's links as if it stood in docs/."""
+    return LINK.sub(lambda link: link[0] if "://" in link[3] else f"{link[1]}[{link[2]}](../{link[3]})", text)
 
 
 def present(nav: list[dict[str, Any]], pages: Path) -> list[dict[str, Any]]:
