@@ -3,6 +3,21 @@
 import os
 from pathlib import Path
 
+# Half as fast programs, compiled in a fraction of the time.
+FAST_TO_COMPILE = (
+    "--xla_backend_optimization_level=0",
+    "--xla_cpu_use_fusion_emitters=false",
+    "--xla_cpu_parallel_codegen_split_count=1",
+)
+
+
+def compile_fast() -> None:
+    """For commands that compute little: they would wait for the compiler most of the time.
+
+    It must be called before JAX computes anything. Flags that the user has set stay.
+    """
+    os.environ.setdefault("XLA_FLAGS", " ".join(FAST_TO_COMPILE))
+
 
 def keep_compiled() -> None:
     """Keep what takes a while to compile in a folder of the user's, unless JAX is configured otherwise."""

@@ -22,7 +22,9 @@ from itc.viewer.report.tables import papers, row, table, with_interval
 def curves(groups: Sequence[Group]) -> Section:
     """One chart for each environment and quantity, the mean over seeds with an interval."""
     body = []
-    for env in dict.fromkeys(one.env for one in groups):
+    envs = list(dict.fromkeys(one.env for one in groups))
+    for env in envs:
+        body.append(element("h3", env) if len(envs) > 1 else None)
         here = [one for one in groups if one.env == env]
         top = top_of(env)
         scored = any(curve(run.metrics, "score") for one in here for run in one.runs)
