@@ -1,6 +1,7 @@
 """The page in a real browser; skipped, with a reason, where there is none."""
 
 import pytest
+
 from browser import browser, installed
 
 pytestmark = pytest.mark.skipif(installed() is None, reason="no Chromium here; apt-get install chromium brings one")
@@ -126,8 +127,7 @@ def test_explanations_open_without_a_mouse_too(tab, page, how):
     else:
         tab.call("Input.dispatchMouseEvent", type="mouseMoved", **at)
     shown = "document.querySelector('.tip-box:not([hidden])')"
-    look = f"const look = () => {shown} ? done({shown}.textContent) : setTimeout(look, 50); look();"
-    said = tab.ask(f"new Promise(done => {{ {look} }})")
+    said = tab.until(f"{shown}?.textContent") or "nothing"
     assert said.startswith("New creatures without a pair")
     assert said.endswith("n = 200 for every decoder.")
     inside = tab.ask(f"{shown}.getBoundingClientRect().toJSON()")
@@ -147,8 +147,7 @@ def test_what_is_cut_off_says_so_and_names_of_rows_never_are(tab, page):
     cut = "one.scrollWidth > one.clientWidth + 1 || one.getBoundingClientRect().left < 0"
     assert tab.ask(f"{names}.filter(one => one.offsetWidth && ({cut})).map(one => one.textContent)") == []
     tab.ask(f"{wide}.forEach(one => {{ one.scrollLeft = one.scrollWidth; }})")
-    left = "const look = () => document.querySelector('.more') ? setTimeout(look, 50) : done(true); look();"
-    assert tab.ask(f"new Promise(done => {{ {left} }})")
+    assert tab.until("document.querySelector('.more') === null")
 
 
 def test_a_page_that_misbehaves_is_noticed(tab, tmp_path):
