@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup run test test-all lint types check bench dist clean
+.PHONY: setup run test test-all lint types check bench docs dist clean
 
 setup: $(READY)
 
@@ -16,6 +16,8 @@ $(READY): pyproject.toml constraints.txt
 run: $(READY)
 	$(BIN)/itc train minatar/breakout/quick
 	$(BIN)/itc evaluate runs/minatar-breakout-quick-0
+	$(BIN)/itc accuracy runs/minatar-breakout-quick-0 --transitions 2000
+	$(BIN)/itc hallucinate runs/minatar-breakout-quick-0 --windows 100
 	$(BIN)/itc report runs/minatar-breakout-quick-0 -o runs/report.html
 
 # Workers take tests from each other's end, so that a module, and what it compiles, mostly stays in one.
@@ -41,6 +43,9 @@ check: lint types test
 
 bench: $(READY)
 	$(BIN)/itc bench decode --json results/bench_decode.json
+
+docs: $(READY)
+	$(BIN)/python docs/build_site.py
 
 dist: $(READY)
 	$(BIN)/python -m hatchling build --directory dist

@@ -1,9 +1,11 @@
-"""Where compiled programs are kept, and what is said of it."""
+"""Where compiled programs are kept, and what is said of it; commands that compute little compile fast."""
+
+import os
 
 import jax
 import pytest
 
-from itc.cli.compilation import keep_compiled
+from itc.cli.compilation import FAST_TO_COMPILE, compile_fast, keep_compiled
 
 NAMES = ("jax_compilation_cache_dir", "jax_enable_compilation_cache", "jax_persistent_cache_min_compile_time_secs")
 
@@ -44,3 +46,12 @@ def test_a_folder_that_cannot_be_made_is_named_and_does_no_harm(fresh):
     fresh.write_text("a file, where a folder should be")
     assert f"{fresh}/itc/jax cannot be made (" in keep_compiled()
     assert jax.config.values["jax_compilation_cache_dir"] is None
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, " ".join(FAST_TO_COMPILE)), ("", ""), ("--mine", "--mine")])
+def test_flags_of_the_user_stay(monkeypatch, before, after):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    if before is not None:
+        monkeypatch.setenv("XLA_FLAGS", before)
+    compile_fast()
+    assert os.environ["XLA_FLAGS"] == after

@@ -8,7 +8,7 @@ from markup_reader import read
 
 from itc.viewer.report.bars import Dots, dot_chart, stacked_bar
 from itc.viewer.report.figures import duration, figure, labels, percent, short, ticks
-from itc.viewer.report.line_chart import Line, Mark, line_chart
+from itc.viewer.report.line_chart import Beside, Line, Mark, Spot, is_zero, line_chart
 from itc.viewer.report.markup import Markup, element, own_words
 from itc.viewer.report.pixels import contact_sheet
 from itc.viewer.report.strips import _arrows, _outline
@@ -16,7 +16,8 @@ from itc.viewer.report.strips import _arrows, _outline
 
 def test_a_line_goes_through_its_points_and_the_band_around_it():
     line = Line("ours", "red", [0, 50, 100], [0.0, 5.0, 10.0], [0.0, 4.0, 8.0], [0.0, 6.0, 10.0])
-    page = read(line_chart([line], "return", "steps", [Mark(25, "here"), Mark(200, "far away")]))
+    marks = Beside([Mark(25, "here"), Mark(200, "far away")])
+    page = read(line_chart([line], "return", "steps", marks))
     drawn = dict(zip(page.attributes("path", "class"), page.attributes("path", "d"), strict=True))
     assert drawn["line"] == "M0.0 1000.0L500.0 500.0L1000.0 0.0"
     assert drawn["band"] == "M0.0 1000.0L500.0 400.0L1000.0 0.0L1000.0 200.0L500.0 600.0L0.0 1000.0Z"
@@ -37,8 +38,29 @@ def test_faint_lines_are_drawn_but_not_named():
     )
     assert 'class="legend"' not in made
     assert 'class="line faint"' in made
-    points = json.loads(read(made).attributes("div", "data-lines")[0])
-    assert points == [{"at": [0.0, 1.0], "x": ["0", "1"], "say": ["1", "2"]}]
+    numbers = json.loads(read(made).attributes("div", "data-lines")[0])
+    assert numbers["lines"] == [
+        {"at": [0.0, 1.0], "y": [1.0, 2.0], "x": ["0", "1"], "say": ["1", "2"]},
+        {"at": [0.0, 1.0], "y": [0.5, 3.0]},
+    ]
+    assert numbers["up"] == [0.0, 3.0]
+
+
+def test_an_evaluation_and_random_play_are_drawn_beside_the_lines_and_fit():
+    beside = Beside(spots=[Spot("red", 100, 8.0, 7.0, 10.0)], levels=[2.5])
+    made = line_chart([Line("a", "red", [0, 50], [0.0, 5.0])], "t", "x", beside)
+    page = read(made)
+    drawn = dict(zip(page.attributes("path", "class"), page.attributes("path", "d"), strict=True))
+    assert drawn["line"] == "M0.0 1000.0L500.0 500.0"
+    assert drawn["whisker"] == "M1000.0 300.0V0.0"
+    assert drawn["spot"] == "M1000.0 200.0h0"
+    assert drawn["level"] == "M0 750.0H1000"
+
+
+def test_only_zeros_are_nothing_to_see():
+    zero = Line("a", "red", [0, 1], [0.0, 0.0])
+    assert is_zero([zero, zero])
+    assert not is_zero([zero, zero._replace(y=[0.0, 0.1])])
 
 
 def test_shares_of_a_bar_fill_it():

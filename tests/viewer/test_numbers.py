@@ -8,17 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from itc.cli.train import read_arguments
 from itc.evaluate import human_normalised, published
-from itc.evaluate.groups import group
-from itc.evaluate.statistics import Estimate
+from itc.evaluate.groups import differing, group
 from itc.presets import PRESETS
 from itc.viewer.report import theirs
 from itc.viewer.report.curves import curves
 from itc.viewer.report.evaluation import evaluation
 from itc.viewer.report.methods import over_games
+from itc.viewer.report.origin import train_command
 from itc.viewer.report.over_seeds import mean_over_seeds, overall
 from itc.viewer.report.phases import phases
-from itc.viewer.report.reading import ReadRun
+from itc.viewer.report.reading import Measured, ReadRun
 from itc.viewer.report.truth import best_decoders, over_runs, own, truth
 
 
@@ -34,25 +35,46 @@ def test_one_value_is_its_own_mean_and_several_have_an_interval():
 
 
 def test_measures_of_seeds_are_averaged_where_all_have_them():
-    one, other = {("a", "x"): Estimate(1.0, 0.0, 2.0)}, {("a", "x"): Estimate(3.0, 0, 9), ("b", "x"): Estimate(0, 0, 0)}
+    one = {("a", "x"): Measured(1.0, 0.0, 2.0, 10)}
+    other = {("a", "x"): Measured(3.0, 0.0, 9.0, 15), ("b", "x"): Measured(0.0, 0.0, 0.0, 15)}
     assert over_runs([one, {}]) == one
-    assert over_runs([one, other]) == {("a", "x"): (2.0, 1.0, 3.0)}
+    assert over_runs([one, other]) == {("a", "x"): (2.0, 1.0, 3.0, 25)}
     assert over_runs([]) == {}
 
 
 @pytest.mark.parametrize(("measure", "best"), [
-    ("exact · context 1 · all", "b"), ("token error · context 1 · all", "a"), ("stay rate", "ac"), ("novelty", "ac"),
+    ("exact · context 1 · all", "b"), ("token error · context 1 · all", "d"), ("stay rate", "ac"), ("novelty", "ac"),
 ])  # fmt: skip
 def test_best_is_highest_lowest_or_closest(measure, best):
-    values = {"a": 0.3, "b": 0.8, "c": 0.7, "simulator": 0.5}
-    measures = {(name, measure): Estimate(value, value, value) for name, value in values.items()}
+    values = {"a": 0.3, "b": 0.8, "c": 0.7, "d": 0.1, "simulator": 0.5}
+    measures = {(name, measure): Measured(value, value, value, 9) for name, value in values.items()}
     assert best_decoders(measure, measures) == set(best)
 
 
 def test_none_is_closest_without_a_simulator_or_best_where_all_are_equal():
-    same = Estimate(0.5, 0.5, 0.5)
-    assert best_decoders("stay rate", {("a", "stay rate"): same, ("b", "stay rate"): Estimate(0, 0, 0)}) == set()
+    same = Measured(0.5, 0.5, 0.5, 9)
+    assert best_decoders("stay rate", {("a", "stay rate"): same, ("b", "stay rate"): Measured(0, 0, 0, 9)}) == set()
     assert best_decoders("exact", {("a", "exact"): same, ("b", "exact"): same}) == set()
+
+
+@pytest.mark.parametrize(("reach", "best"), [(0.01, "b"), (0.06, "bc"), (0.2, "")])
+def test_best_are_only_those_whose_intervals_are_apart_from_the_others(reach, best):
+    values = {"a": 0.2, "b": 0.8, "c": 0.7, "d": 0.3}
+    measures = {(name, "exact"): Measured(value, value - reach, value + reach, 9) for name, value in values.items()}
+    assert best_decoders("exact", measures) == set(best)
+
+
+def test_most_of_them_are_not_the_best():
+    values = {"a": 0.2, "b": 0.8, "c": 0.8}
+    measures = {(name, "exact"): Measured(value, value, value, 9) for name, value in values.items()}
+    assert best_decoders("exact", measures) == set()
+
+
+def test_an_interval_around_the_simulators_number_may_be_as_close_as_can_be():
+    near, far = Measured(0.6, 0.4, 0.8, 9), Measured(0.65, 0.64, 0.66, 9)
+    real = Measured(0.5, 0.5, 0.5, 9)
+    measures = {("near", "stay rate"): near, ("far", "stay rate"): far, ("simulator", "stay rate"): real}
+    assert best_decoders("stay rate", measures) == set()
 
 
 def test_the_papers_numbers_are_found_by_our_names():
@@ -134,6 +156,26 @@ def test_the_papers_times_are_next_to_runs_on_its_game_in_any_order():
         section = phases(group(chosen))
         assert section is not None
         assert ("8.19 min" in section.markup()) == ("the paper’s, at its own size" in section.markup()) == there
+
+
+@pytest.mark.parametrize(("preset", "changes"), [
+    ("minatar/breakout/quick", {}),
+    ("minatar/breakout/quick", {"decoder": "sample", "distance_cost": 0.25, "interactions": 23_040}),
+    ("creatures/quick", {"compat": replace(PRESETS["creatures/quick"].config.compat, leaky_gae=True)}),
+    ("creatures/quick", {"world_model": replace(PRESETS["creatures/quick"].config.world_model, absolute=False)}),
+    ("atari/pong/quick", {}),
+])  # fmt: skip
+def test_the_command_of_a_run_makes_that_run(preset, changes):
+    made = run(preset, seed=3, **changes)
+    program, train, *words = shlex.split(train_command(made))
+    understood = read_arguments(words)
+    assert (program, train) == ("itc", "train")
+    assert (understood.preset, understood.seed, understood.config) == (preset, 3, made.config)
+
+
+def test_agents_of_different_kinds_are_compared_setting_by_setting():
+    names = differing([run(), run("atari/pong/quick")])
+    assert {"env", "ppo.clip", "decoder"} <= set(names)
 
 
 def test_commands_can_be_pasted_whatever_a_folder_is_called():

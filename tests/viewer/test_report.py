@@ -1,5 +1,7 @@
 """`itc report`: what is on the page, for one run and for several, and what must never be on it."""
 
+import base64
+import csv
 import json
 import re
 import shutil
@@ -10,9 +12,12 @@ from markup_reader import read
 
 from commands import run
 from itc.cli.report import report as command
+from itc.presets import PRESETS
 from itc.train.run_folder import RunError
+from itc.viewer.report.evaluation import top_of
 from itc.viewer.report.page import report
 from itc.viewer.report.reading import read_run
+from itc.viewer.report.tables import as_csv, number, row
 
 FRAMES = 5  # the tiny run's model has a context of four steps
 
@@ -20,8 +25,9 @@ FRAMES = 5  # the tiny run's model has a context of four steps
 def test_every_element_ends_and_every_link_leads_somewhere(full_page):
     page = read(full_page)
     assert len(page.ids) == len(set(page.ids))
-    assert {link.removeprefix("#") for link in page.attributes("a", "href")} <= set(page.ids)
-    assert len(page.attributes("a", "href")) == 7
+    links = [link for link in page.attributes("a", "href") if not link.startswith("data:text/csv")]
+    assert {link.removeprefix("#") for link in links} <= set(page.ids)
+    assert len(links) == 7
 
 
 @pytest.mark.parametrize("which", ["lonely_page", "full_page"])
@@ -66,8 +72,10 @@ def test_seeds_are_one_group_and_groups_are_named_by_what_differs(full_page):
 
 def test_evaluations_are_summed_up_over_seeds_and_compared(full_page):
     tables = read(full_page).tables
-    first = tables["Evaluation on creatures"][1]
-    assert first[:6] == ["decoder conserving", "144 interactions", "2", "2.25", "2.25", "2.25"]
+    found = tables["Evaluation on creatures"]
+    assert found[0] == ["", "return", "IQM", "median", "after", "seeds", "episodes", "length", "score, %"]
+    assert found[1][:6] == ["decoder conserving", "2.25", "2.25", "2.25", "144 interactions", "2"]
+    assert found[-1][:2] == ["random play", "0.250"]
     assert tables["Probability of improvement"][1:] == [["decoder conserving", "", "100%"], ["decoder paper", "0%", ""]]
     assert tables["Success rates"][1] == ["eat cow", "75.0 %", "75.0 %"]
 
@@ -76,9 +84,77 @@ def test_the_paper_is_compared_with_the_window_of_50000_interactions_and_the_cur
     title = "At the end of training: return of the episodes of the last 50,000 interactions, score of all episodes"
     first = read(full_page).tables[title][1]
     assert first[:2] == ["decoder conserving", "144 interactions"]
-    assert first[2] == "18.2"  # 5.25 · 3, lifted by 2 and 3; the last iterations alone have 32.5
+    assert first[2] == "4"  # 0.5 · 3, lifted by 2 and 3; the last iterations alone have 5.5
     assert first[3].startswith("15")
+    assert read(full_page).tables[title][3] == ["random play", "", "0.250", ""]
     assert "mean over the training episodes that ended in an iteration" in full_page
+
+
+def test_percent_are_shown_only_where_returns_have_a_top(tiny_run, full_page, tmp_path):
+    assert "creatures: return</b>" in full_page
+    assert "return, %" not in full_page
+    assert top_of("creatures") is top_of("minatar/breakout") is None
+    assert top_of("craftax-classic") == 22
+
+
+def test_the_evaluation_is_on_the_curve(full_page, lonely_page):
+    assert full_page.count('class="spot"') == 2  # a square for each group, on the chart of returns
+    assert "Dashed: random play, 0.250." in full_page
+    assert 'class="spot"' not in lonely_page
+
+
+def test_what_the_learners_logged_is_drawn_and_zeros_are_named(tiny_run, tmp_path):
+    run = made_up.another(tiny_run, tmp_path / "run")
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    for at, line in enumerate(lines):
+        line |= {"play/kl": 0.01 * at, "play/clipped": 0.1, "play/entropy": 1.0, "play/value_loss": 0.5,
+                 "imagination/early_reward": 0.1, "imagination/late_reward": 0.3, "imagination/copied": 0.0,
+                 "play/gradient_norm": 2.0}  # fmt: skip
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    page = report([run])
+    labels = read(page).attributes("svg", "aria-label")
+    for title in ("KL divergence", "clip share", "entropy", "value loss", "token loss", "play: gradient norm"):
+        assert any(label.startswith(f"{title}: ") for label in labels), title
+    assert "reward by depth: first half, 0.100 at 144; second half, 0.300 at 144" in labels
+    assert "Zero throughout, not drawn: copied tokens." in page
+
+
+def test_every_table_can_be_saved_with_its_numbers_in_full(full_page):
+    page = read(full_page)
+    files = {found["download"]: found["href"] for tag, found in page.found if tag == "a" and "download" in found}
+    assert len(page.attributes("table", "class")) <= len(page.tables) == len(files)
+    text = base64.b64decode(files["hallucination-decoder-conserving.csv"].partition("base64,")[2]).decode()
+    head, first, *_ = csv.reader(text.splitlines())
+    assert head == [
+        "",
+        *(f"{name}{part}" for name in ("stay rate", "duplication") for part in ("", " low", " high", " n")),
+    ]
+    assert first == ["simulator", "0.67", "0.67", "0.67", "200", "0.01", "0.01", "0.01", "200"]
+
+
+def test_a_spreadsheet_executes_nothing_from_a_file():
+    lines = as_csv(("=head", "a"), [row("=1+1", "@there"), row("fine", number(-1.5))])
+    assert lines == [["'=head", "a"], ["'=1+1", "'@there"], ["fine", -1.5]]
+
+
+def test_measures_say_what_they_are_and_on_how_much_they_rest(full_page):
+    said = read(full_page).attributes("button", "title")
+    assert any(
+        one.startswith("Share of creatures that stay") and one.endswith("n = 200 for every decoder.") for one in said
+    )
+    assert read(full_page).attributes("td", "title").count("n = 200") > 20
+
+
+def test_commands_commit_and_machine_are_shown(tiny_run, tmp_path):
+    run = made_up.another(tiny_run, tmp_path / "run", preset="creatures/quick")
+    (run / "versions.json").write_text(json.dumps({"machine": "a big one", "jax": "9.9"}))
+    page = report([run])
+    assert "itc train creatures/quick --" in page
+    assert read(page).tables["Versions"][1:3] == [["commit", "not recorded"], ["machine", "a big one"]]
+    head, *changed = read(page).tables["Changed from the preset: quick"]
+    before, after = PRESETS["creatures/quick"].config, read_run(run).config
+    assert head == ["", "preset creatures/quick", "quick"]
+    assert ["collect.num_envs", str(before.collect.num_envs), str(after.collect.num_envs)] in changed
 
 
 def test_without_the_end_of_an_episode_the_running_return_is_shown(tiny_run, tmp_path):
@@ -94,7 +170,7 @@ def test_accuracy_is_next_to_the_stay_rate_and_the_best_are_marked(full_page):
     rows = {cells[0]: cells[1:] for cells in read(full_page).tables["One step ahead, exact: decoder conserving"]}
     assert rows["exact"][:2] == ["stay rate", "context 1 · all"]
     assert rows["argmax"][:2] == ["95.0 %", "*50.0 %*"]
-    assert rows["conserving trained with"][0] == "*70.0 %*"
+    assert rows["conserving trained with"][0] == "*70.0 %*"  # over two seeds that agree; 67 % is the simulator's
     assert rows["simulator"][0] == "67.0 %"
     assert "Accuracy means nothing without the stay rate" in full_page
 
@@ -107,7 +183,7 @@ def test_an_imagined_rollout_is_best_where_it_is_closest_to_the_simulator(full_p
 
 
 def test_by_step_there_is_a_line_for_each_decoder_and_a_dashed_one_for_the_simulator(full_page):
-    chart = full_page[full_page.index("<b>duplication</b>") :]
+    chart = full_page[full_page.index(">duplication</button></b>") :]
     chart = chart[: chart.index("</figure>")]
     assert chart.count('class="line"') == 4
     assert chart.count('class="line dashed"') == 1

@@ -74,7 +74,7 @@ def summary(numbers: dict[str, Any], return_scale: float | None) -> str:
         f"{interval} in {episodes:,} {'episodes' if episodes > 1 else 'episode'}, {numbers['random_return']:.2f} with "
         "random play."
     ]
-    if "return_percent" in numbers and return_scale != 1:
+    if "return_percent" in numbers and return_scale is not None:
         said.append(f"The return is {numbers['return_percent']:.2f} % of {return_scale:g}.")
     if "score" in numbers:
         said.append(f"Score {numbers['score']:.2f} %.")
@@ -107,6 +107,11 @@ def measure(run, episodes: int, seed: int, work: "Work") -> dict[str, Any]:
         # One episode has no spread.
         **({"return_interval": [round(end, 4) for end in mean_interval(played.returns)]} if episodes > 1 else {}),
         "random_return": round(float(at_random.returns.mean()), 4),
+        **(
+            {"random_return_interval": [round(end, 4) for end in mean_interval(at_random.returns)]}
+            if episodes > 1
+            else {}
+        ),
         "length": round(float(played.lengths.mean()), 2),
     }
     if spec.achievements:

@@ -23,7 +23,7 @@ def report(
         runs: Folders of training runs.
         out: File to write the page to.
     """
-    from itc.cli.compilation import keep_compiled
+    from itc.cli.compilation import compile_fast, keep_compiled
     from itc.cli.console import PlainConsole, working
     from itc.train.files import replace_file
     from itc.viewer.report.page import report as page_about
@@ -32,6 +32,7 @@ def report(
     with reading("report", own):
         if not runs:
             raise ValueError("name the folder of at least one run")
+        compile_fast()  # a few imagined rollouts of ten steps
         keep_compiled()
         with working() as work:
             work.step("reading")

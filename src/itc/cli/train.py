@@ -28,8 +28,9 @@ from itc.train import checkpoint, loop
 from itc.train.agents import agent_of
 from itc.train.config import TrainConfig
 from itc.train.lock import locked
+from itc.train.origin import versions
 from itc.train.patch_agent.config import PatchConfig
-from itc.train.run_folder import RunFolder, flat, versions
+from itc.train.run_folder import RunFolder, flat
 from itc.train.runs import Run, load
 from itc.train.state import check_memory, layout_of
 from itc.viewer.run_pictures import draw_curve, draw_imagination

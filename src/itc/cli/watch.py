@@ -28,11 +28,12 @@ SHOWN = {  # metrics in the line of an iteration, after its return
     "codes": "{} codes",
     "evaluation/return": "return in evaluation {:.2f}",
 }
+NOT_GREETED = ("device", "machine", "commit")  # long, and in versions.json
 
 
 def greet(preset: str, versions: dict[str, str], kept: str) -> None:
     """The first lines: what runs on what, and what becomes of compiled programs."""
-    listed = " · ".join(f"{name} {version}" for name, version in versions.items() if name != "device")
+    listed = " · ".join(f"{name} {version}" for name, version in versions.items() if name not in NOT_GREETED)
     PlainConsole().print(f"{preset or 'run'} on {versions['device']} · {listed}", soft_wrap=True)
     PlainConsole().print(kept, soft_wrap=True)
 

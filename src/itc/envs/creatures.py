@@ -100,7 +100,7 @@ class Creatures(Game):
         patch=(PATCH, PATCH),
         copyable=np.ones((VIEW, VIEW), bool),
         reward_range=(0.0, 1.0),
-        return_scale=1.0,
+        return_scale=None,  # there is always another cow
         entities=ENTITIES,
         achievements=("eat_cow",),
         creatures=("cow", "zombie"),

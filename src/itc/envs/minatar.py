@@ -91,7 +91,7 @@ class MinAtar(Game):
             patch=(PATCH, PATCH),
             copyable=np.ones((GRID, GRID), bool),
             reward_range=(0.0, float(self._title.most_reward)),
-            return_scale=1.0,
+            return_scale=None,
             entities=("none", *self._title.channels),
             creatures=self._title.creatures,
             episode_length=self._params.max_steps_in_episode,

@@ -26,6 +26,13 @@ class KnownRun:
         """All settings by their full names."""
         return flat(asdict(self.config))
 
+    @property
+    def changed(self) -> dict[str, tuple[Any, Any]]:
+        """Settings that are not the preset's: there, and here. Empty if there is no such preset."""
+        known = PRESETS.get(self.preset)
+        usual = self.settings if known is None else flat(asdict(known.config))
+        return {name: (usual.get(name), value) for name, value in self.settings.items() if value != usual.get(name)}
+
 
 AnyRun = TypeVar("AnyRun", bound=KnownRun)
 
@@ -53,8 +60,7 @@ class Group(Generic[AnyRun]):
         first = self.runs[0]
         if first.preset not in PRESETS:
             return f"{first.preset}, {self.name}"
-        usual = flat(asdict(PRESETS[first.preset].config))
-        changed = [f"{name} {value}" for name, value in first.settings.items() if value != usual[name]]
+        changed = [f"{name} {value}" for name, (_, value) in first.changed.items()]
         return ", ".join([first.preset, *changed])
 
 
@@ -92,7 +98,8 @@ def group(runs: Sequence[AnyRun]) -> list[Group[AnyRun]]:
 def differing(runs: Sequence[KnownRun], but: tuple[str, ...] = ()) -> list[str]:
     """Settings that are not the same in all runs."""
     settings = [run.settings for run in runs]
-    return [name for name in settings[0] if name not in but and any(one[name] != settings[0][name] for one in settings)]
+    names = dict.fromkeys(name for one in settings for name in one)  # agents have settings of their own
+    return [name for name in names if name not in but and len({repr(one.get(name)) for one in settings}) > 1]
 
 
 def _names(firsts: Sequence[KnownRun]) -> list[str]:
@@ -103,7 +110,7 @@ def _names(firsts: Sequence[KnownRun]) -> list[str]:
         return variants
     settings = differing(firsts, but=("env",))
     if len(settings) <= FEW:
-        words = [", ".join(f"{_last(name)} {run.settings[name]}" for name in settings) for run in firsts]
+        words = [", ".join(f"{_last(name)} {run.settings.get(name)}" for name in settings) for run in firsts]
         if len(set(words)) == len(kinds):
             return words
     return [run.path.name or str(run.path) for run in firsts]

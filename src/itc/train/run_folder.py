@@ -5,8 +5,6 @@ A folder may come from anybody: everything in it is checked when it is read, and
 
 import dataclasses
 import json
-import platform
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +15,7 @@ from itc.train.configs import CONFIGS
 from itc.train.errors import TrainError
 from itc.train.files import append_line, free_name, links_out_of, read_json, replace_file
 from itc.train.lock import LOCK
+from itc.train.origin import versions
 
 CONFIG, VERSIONS, METRICS, CHECKPOINTS = "config.json", "versions.json", "metrics.jsonl", "checkpoints"
 CUT = "metrics-cut.jsonl"  # lines of iterations that were done again, and lines that could not be read
@@ -24,9 +23,8 @@ EVALUATION = "evaluation.json"  # results of the last `itc evaluate`
 # What is read of an evaluation: numbers, and one list and one dictionary of them.
 EVALUATED = dict.fromkeys(
     ("return", "random_return", "length", "episodes", "iterations", "interactions", "return_percent", "score"), float
-) | {"return_interval": list, "success_rates": dict}
+) | {"return_interval": list, "random_return_interval": list, "success_rates": dict}
 EARLIER = "earlier"  # subfolder with the files of earlier runs, after --from-scratch
-PACKAGES = ("jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "numpy", "craftax", "gymnax", "ale-py")
 
 
 class RunError(TrainError):
@@ -90,7 +88,7 @@ class RunFolder:
             raise RunError(f"{file}: {problem}{self._other_version()}") from problem
 
     def read_versions(self) -> dict[str, str]:
-        """Versions of Python, the device and packages; empty if the file is missing."""
+        """Versions, device, machine and commit (`origin.versions`); empty if the file is missing."""
         file = self.path / VERSIONS
         if not file.is_file():
             return {}
@@ -212,21 +210,6 @@ def _metrics_line(text: str) -> dict[str, Any]:
         if not isinstance(line.get(name), int) or isinstance(line[name], bool) or line[name] < 0:
             raise ValueError(f"{name} must be a whole number")
     return line
-
-
-def versions() -> dict[str, str]:
-    """Python, device and packages."""
-    import jax
-
-    device = jax.devices()[0]
-    name = f"{device.platform} {device.device_kind}".strip()
-    found = {"python": platform.python_version(), "device": name, "itc": itc.__version__}
-    for package in PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def flat(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A piece of real play, and imagined rollouts from its first frames under the same actions, one per decoder."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -69,17 +69,24 @@ def to_compare(env: str) -> dict[str, str | DecodeConfig]:
     return {name: name for name in ("sample", f"paper{suite}", ours)}
 
 
-def compare_decoders(run: Run, decoders: Mapping[str, str | DecodeConfig], most_frames: int) -> Comparison:
+def compare_decoders(
+    run: Run,
+    decoders: Mapping[str, str | DecodeConfig],
+    most_frames: int,
+    say: Callable[[str], None] = lambda said: None,
+) -> Comparison:
     """Play on a held-out seed, then imagine the same with each decoder: at most so many frames, as far as the model's
     context holds them, and at least one that is imagined."""
     play_key, imagination_key = random.split(random.key(run.seed + HELD_OUT))
     world = run.world()
     frames = min(max(most_frames, world.initial_frames + 1), world.max_context + 1)
+    say(f"playing with {run.path}")
     real, actions = _play(run, play_key, frames, world.initial_frames)
     tokens = encode(world, real[0])
     real_film = Film(np.asarray(render(world, tokens)), np.asarray(tokens))
     imagination = {}
-    for name, decoder in decoders.items():
+    for number, (name, decoder) in enumerate(decoders.items(), start=1):
+        say(f"imagining with {run.path}: {name}, {number} of {len(decoders)}")
         imagined_tokens, source = continue_from(run.world(decoder), imagination_key, real, actions)
         film = Film(np.asarray(render(world, imagined_tokens[0])), np.asarray(imagined_tokens[0]))
         context = (part[: world.initial_frames] for part in real_film)

@@ -9,7 +9,8 @@ from itc.evaluate.hallucination import SIMULATOR
 COLOURS = 8
 PHASES = ("play", "tokenizer", "world model", "imagination", "encoding")
 # The decoders that are shown most often get the colours that differ most.
-DECODERS = tuple(dict.fromkeys(("sample", "paper", "conserving", "argmax", "paper-minatar", *PRESETS)))
+FIRST = ("sample", "paper", "conserving", "argmax", "paper-minatar", "conserving-minatar", "paper-atari")
+DECODERS = tuple(dict.fromkeys((*FIRST, *PRESETS)))
 
 
 def colour(index: int) -> str:

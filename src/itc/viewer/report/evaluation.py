@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from itc.envs.registry import make
+from itc.evaluate.statistics import Estimate
 from itc.viewer.report import theirs
 from itc.viewer.report.bars import Dots, dot_chart
 from itc.viewer.report.colours import colour
@@ -12,8 +14,9 @@ from itc.viewer.report.methods import over_games
 from itc.viewer.report.over_seeds import Summary, summary
 from itc.viewer.report.reading import Group, ReadRun
 from itc.viewer.report.section import Section, command, missing, prose
-from itc.viewer.report.tables import heat, papers, row, table, with_interval
+from itc.viewer.report.tables import Cell, heat, number, papers, row, table, with_interval
 
+PERCENT = {"return_percent": "return, %", "score": "score, %"}
 NOTE = (
     "Whole episodes on held-out seeds. With several training seeds: mean, interquartile mean (IQM) and median of their "
     "returns, with 95 % bootstrap intervals. With one, the interval is over episodes."
@@ -47,6 +50,20 @@ def returns(one: Group) -> list[float]:
     return [float(run.evaluation["return"]) for run in evaluated(one)]
 
 
+def at_random(groups: Sequence[Group]) -> Estimate | None:
+    """The return of random play in these groups' environment; None if none of them is evaluated."""
+    for one in groups:
+        for run in evaluated(one):
+            if "random_return" in run.evaluation:
+                value = float(run.evaluation["random_return"])
+                return Estimate(value, *map(float, run.evaluation.get("random_return_interval", (value, value))))
+    return None
+
+
+def mean_return(one: Group) -> Estimate:
+    return _summary(one).mean
+
+
 def _summary(one: Group) -> Summary:
     """Over seeds; with a single seed, the interval is over its episodes."""
     found = summary(returns(one))
@@ -59,36 +76,47 @@ def _summary(one: Group) -> Summary:
 
 def _dots(groups: Sequence[Group]) -> Markup:
     rows = [Dots(one.name, colour(one.number), *_summary(one).mean, returns(one)) for one in groups]
-    chance = next((run.evaluation["random_return"] for one in groups for run in evaluated(one)
-                   if "random_return" in run.evaluation), None)  # fmt: skip
-    return dot_chart(rows, "return", figure, None if chance is None else (float(chance), "random play"))
+    chance = at_random(groups)
+    return dot_chart(rows, "return", figure, None if chance is None else (chance.value, "random play"))
 
 
 def _table(groups: Sequence[Group]) -> Markup:
     several = any(len(evaluated(one)) > 1 for one in groups)
     scored = any("score" in run.evaluation for one in groups for run in one.runs)
-    headings = ["", "after", "seeds", "return", *(["IQM", "median"] * several), "episodes", "length"]
-    headings += ["return, %", "score, %"] * scored
+    headings = ["", "return", *(["IQM", "median"] * several), "after", "seeds", "episodes", "length"]
+    extra = ["return_percent"] * (top_of(groups[0].env) is not None) + ["score"] if scored else []
+    headings += [PERCENT[name] for name in extra]
     rows = []
     for one in groups:
         found, runs = _summary(one), evaluated(one)
         middle = [with_interval(part) for part in (found.iqm, found.median)] if several else []
         first = runs[0].evaluation
-        cells = [f"{first.get('interactions', 0):,} interactions", len(runs), with_interval(found.mean)]
-        cells += [*middle, first.get("episodes", "–"), _mean(runs, "length")]
-        cells += [_mean(runs, "return_percent"), _mean(runs, "score")] if scored else []
+        played = sum(int(run.evaluation.get("episodes", 0)) for run in runs)
+        cells: list[Any] = [
+            with_interval(found.mean, n=played),
+            *middle,
+            f"{first.get('interactions', 0):,} interactions",
+        ]
+        cells += [len(runs), number(first.get("episodes")), *(_mean(runs, name) for name in ("length", *extra))]
         rows.append(row(one.name, *cells))
-    blank = [""] * (len(headings) - 4)
+    between, rest = [""] * (2 * several), [""] * (len(headings) - 3 - 2 * several)
+    chance = at_random(groups)
+    rows += [] if chance is None else [row("random play", with_interval(chance), *between, "", *rest)]
     rows += [
-        row(papers(line.method), line.setting, "", line.numbers.get("return", "–"), *blank, theirs=True)
+        row(papers(line.method), line.numbers.get("return", "–"), *between, line.setting, *rest, theirs=True)
         for line in theirs.after_training(groups[0].env)
     ]
     return table(headings, rows, f"Evaluation on {groups[0].env}")
 
 
-def _mean(runs: Sequence[ReadRun], name: str) -> str:
+def _mean(runs: Sequence[ReadRun], name: str) -> Cell:
     found = [float(run.evaluation[name]) for run in runs if name in run.evaluation]
-    return figure(sum(found) / len(found)) if found else "–"
+    return number(sum(found) / len(found) if found else None)
+
+
+def top_of(env: str) -> float | None:
+    """The largest return there is; None where returns have no top, and percent would say nothing."""
+    return make(env).spec.return_scale
 
 
 def _success(groups: Sequence[Group]) -> Markup | None:

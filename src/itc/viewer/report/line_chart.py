@@ -1,7 +1,7 @@
 """Line charts with bands, drawn without a fixed size, so that they fit any screen.
 
 The picture is stretched to the available room; lines keep their width, and the text around it, which is not part of it,
-keeps its size.
+keeps its size. The numbers are on the page as well, so that its script can smooth lines and change the scale.
 """
 
 import json
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from itc.viewer.report.figures import Number, figure, labels, percent, short, ticks
 from itc.viewer.report.markup import Markup, element
+from itc.viewer.report.tables import headed
 
 SIDE = 1000  # of the square, which is stretched
 
@@ -34,6 +35,24 @@ class Mark(NamedTuple):
     label: str
 
 
+class Spot(NamedTuple):
+    """A single value with its interval, drawn as a square."""
+
+    colour: str
+    x: Number
+    y: Number
+    low: Number
+    high: Number
+
+
+class Beside(NamedTuple):
+    """What is drawn in addition to the lines."""
+
+    marks: Sequence[Mark] = ()
+    spots: Sequence[Spot] = ()
+    levels: Sequence[Number] = ()  # dashed lines from left to right
+
+
 class _Scale(NamedTuple):
     low: Number
     high: Number
@@ -42,29 +61,37 @@ class _Scale(NamedTuple):
         return (value - self.low) / (self.high - self.low)
 
 
+def is_zero(lines: Sequence[Line]) -> bool:
+    """Nothing to see: all points lie at zero."""
+    return not any(y for line in lines for y in line.y)
+
+
 def line_chart(
     lines: Sequence[Line],
     title: str,
     x_label: str,
-    marks: Sequence[Mark] = (),
+    beside: Beside = Beside(),
     note: str = "",
     shares: bool = False,
+    meaning: str = "",
 ) -> Markup:
     """A figure with a title, axes, a legend if there is more than one name, and numbers under the pointer.
 
-    Shares are written in percent.
+    Shares are written in percent. The meaning is shown when asked for.
     """
     write = percent if shares else figure
-    across = _around([x for line in lines for x in line.x])
-    up = _around([y for line in lines for y in (*line.y, *(line.low or ()), *(line.high or ()))], from_zero=True)
+    across = _around([*(x for line in lines for x in line.x), *(spot.x for spot in beside.spots)])
+    up = _around(_heights(lines, beside), from_zero=True)
     named = [line for line in lines if not line.faint]
-    shown_marks = [mark for mark in marks if across.low <= mark.x <= across.high]
+    shown_marks = [mark for mark in beside.marks if across.low <= mark.x <= across.high]
     picture = element(
         "svg",
         [element("path", class_="grid", d=f"M0 {_y(up, at)}H{SIDE}") for at in ticks(*up)],
         [element("path", class_="mark", d=f"M{_x(across, mark.x)} 0V{SIDE}") for mark in shown_marks],
-        [_band(line, across, up) for line in named],
-        [_path(line, across, up) for line in sorted(lines, key=lambda line: not line.faint)],
+        [element("path", class_="level", d=f"M0 {_y(up, at)}H{SIDE}", data_y=at) for at in beside.levels],
+        [_band(at, line, across, up) for at, line in enumerate(lines) if not line.faint],
+        [_path(at, line, across, up) for at, line in sorted(enumerate(lines), key=lambda one: not one[1].faint)],
+        [_spot(spot, across, up) for spot in beside.spots],
         viewBox=f"0 0 {SIDE} {SIDE}",
         preserveAspectRatio="none",
         role="img",
@@ -77,11 +104,12 @@ def line_chart(
         area,
         element("div", _ticks("left", across, ticks(*across, about=4)), class_="xs"),
         class_="plot",
-        data_lines=_for_the_pointer(named, across, write),
+        data_lines=_for_the_script(lines, across, up, write),
+        data_shares=shares,
     )
     return element(
         "figure",
-        element("figcaption", element("b", title), " ", element("small", note) if note else None),
+        element("figcaption", element("b", headed(title, meaning)), " ", element("small", note) if note else None),
         plot,
         element("p", x_label, class_="x-label"),
         legend([(line.name, line.colour, line.dashed) for line in named]) if len(named) > 1 else None,
@@ -97,6 +125,12 @@ def legend(entries: Sequence[tuple[str, str, bool]]) -> Markup:
 def _entry(name: str, colour: str, dashed: bool) -> Markup:
     stroke = element("path", d="M0 5H22", style=f"stroke:{colour}", class_="dashed" if dashed else None)
     return element("li", element("svg", stroke, width=22, height=10, aria_hidden="true"), name, element("output"))
+
+
+def _heights(lines: Sequence[Line], beside: Beside) -> list[Number]:
+    """All that must fit between bottom and top."""
+    drawn = [y for line in lines for part in (line.y, line.low, line.high) for y in part or ()]
+    return [*drawn, *(y for spot in beside.spots for y in (spot.y, spot.low, spot.high)), *beside.levels]
 
 
 def _around(values: Sequence[Number], from_zero: bool = False) -> _Scale:
@@ -119,20 +153,27 @@ def _points(xs: Sequence[Number], ys: Sequence[Number], across: _Scale, up: _Sca
     return "L".join(f"{_x(across, x)} {_y(up, y)}" for x, y in zip(xs, ys, strict=True))
 
 
-def _path(line: Line, across: _Scale, up: _Scale) -> Markup:
+def _path(at: int, line: Line, across: _Scale, up: _Scale) -> Markup:
     drawn = "M" + _points(line.x, line.y, across, up)
     if len(line.x) == 1:
         drawn += "h0"  # a line of length zero with round ends is a dot
     kind = " ".join(["line", *(["dashed"] * line.dashed), *(["faint"] * line.faint)])
-    return element("path", class_=kind, d=drawn, style=f"stroke:{line.colour}")
+    return element("path", class_=kind, d=drawn, style=f"stroke:{line.colour}", data_line=at)
 
 
-def _band(line: Line, across: _Scale, up: _Scale) -> Markup | None:
+def _band(at: int, line: Line, across: _Scale, up: _Scale) -> Markup | None:
     if line.low is None or line.high is None:
         return None
     there = _points(line.x, line.high, across, up)
     back = _points(line.x[::-1], line.low[::-1], across, up)
-    return element("path", class_="band", d=f"M{there}L{back}Z", style=f"fill:{line.colour}")
+    return element("path", class_="band", d=f"M{there}L{back}Z", style=f"fill:{line.colour}", data_line=at)
+
+
+def _spot(spot: Spot, across: _Scale, up: _Scale) -> Markup:
+    x, style = _x(across, spot.x), f"stroke:{spot.colour}"
+    reach = element("path", class_="whisker", d=f"M{x} {_y(up, spot.low)}V{_y(up, spot.high)}", style=style)
+    dot = element("path", class_="spot", d=f"M{x} {_y(up, spot.y)}h0", style=style)
+    return element("g", reach, dot, data_spot=json.dumps([float(x), spot.low, spot.y, spot.high]))
 
 
 def _ticks(side: str, scale: _Scale, values: Sequence[Number], shares: bool = False) -> list[Markup]:
@@ -157,14 +198,16 @@ def _last(line: Line, write: Callable[[Number], str]) -> str:
     return f"{line.name}, {write(line.y[-1])} at {short(line.x[-1])}"
 
 
-def _for_the_pointer(lines: Sequence[Line], across: _Scale, write: Callable[[Number], str]) -> str:
-    """The points of each line, from 0 to 1, and the text to show there."""
+def _for_the_script(lines: Sequence[Line], across: _Scale, up: _Scale, write: Callable[[Number], str]) -> str:
+    """The points of each line, x from 0 to 1; of those with a name, also the text to show there."""
+
+    def rounded(values: Sequence[Number] | None) -> list[Number] | None:
+        return None if values is None else [float(f"{value:.5g}") for value in values]
+
     points = [
-        {
-            "at": [round(across(x), 4) for x in line.x],
-            "x": [short(x) for x in line.x],
-            "say": [write(y) for y in line.y],
-        }
+        {"at": [round(across(x), 4) for x in line.x], "y": rounded(line.y)}
+        | ({} if line.low is None else {"low": rounded(line.low), "high": rounded(line.high)})
+        | ({} if line.faint else {"x": [short(x) for x in line.x], "say": [write(y) for y in line.y]})
         for line in lines
     ]
-    return json.dumps(points, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps({"up": list(up), "lines": points}, ensure_ascii=False, separators=(",", ":"))

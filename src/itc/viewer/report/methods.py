@@ -40,7 +40,7 @@ def _improvement(methods: Mapping[str, Returns]) -> Markup | None:
                 [games[game] for game in common], [their_games[game] for game in common]
             )
             interval = f"{percent(chance.low)} … {percent(chance.high)}"
-            cells.append(heat(chance.value, f"{chance.value:.0%}", title=interval))
+            cells.append(heat(chance.value, f"{chance.value:.0%}", hint=interval))
         rows.append(row(name, *cells))
     return element(
         "div",
@@ -65,6 +65,7 @@ def _overall(methods: Mapping[str, Returns]) -> Markup | None:
     if not rows:
         return None
     measures = ("mean", "median", "IQM", "optimality gap", "superhuman games")
+    rows.append(row("random play", "", "", "0", "0", "0", "1", "0"))  # by definition
     rows += [
         row(papers(line.method), "all", "", *(line.numbers.get(name, "–") for name in measures), theirs=True)
         for line in theirs.over_all_games()

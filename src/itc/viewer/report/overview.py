@@ -1,13 +1,13 @@
 """The top of the page: the runs it is about."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from itc.viewer.report.colours import colour
 from itc.viewer.report.markup import Markup, element
+from itc.viewer.report.origin import origin
 from itc.viewer.report.reading import Group
 from itc.viewer.report.section import Section
-from itc.viewer.report.tables import row, table
+from itc.viewer.report.tables import Row, row, table
 
 
 def title_of(groups: Sequence[Group]) -> str:
@@ -28,12 +28,12 @@ def overview(groups: Sequence[Group], sections: Sequence[Section]) -> Markup:
         element("p", what, ".", class_="prose"),
         table(("", "environment", "decoder", "seeds", "interactions", "device", "itc", "jax"),
               [_line(one) for one in groups], "Runs"),
-        _versions(groups),
+        origin(groups),
         element("nav", [element("a", part.title, href=f"#{part.anchor}") for part in sections], aria_label="Sections"),
     )  # fmt: skip
 
 
-def _line(one: Group) -> Markup:
+def _line(one: Group) -> Row:
     config, versions = one.runs[0].config, one.runs[0].versions
     costs = [
         f"{name} {cost:g}"
@@ -62,15 +62,3 @@ def _interactions(one: Group) -> str:
     whole = config.interactions_after(config.iterations)
     reached = min((run.metrics[-1]["interactions"] if run.metrics else 0) for run in one.runs)
     return f"{reached:,}" if reached >= whole else f"{reached:,} of {whole:,}"
-
-
-def _versions(groups: Sequence[Group]) -> Markup:
-    """Versions of all packages, a column for each set of versions."""
-    runs = [run for one in groups for run in one.runs]
-    kinds: dict[tuple[Any, ...], list[str]] = {}
-    for run in runs:
-        kinds.setdefault(tuple(run.versions.items()), []).append(run.path.name)
-    names = list(dict.fromkeys(name for kind in kinds for name, _ in kind))
-    rows = [row(name, *(dict(kind).get(name, "–") for kind in kinds)) for name in names]
-    headings = ("", *("all runs" if len(kinds) == 1 else ", ".join(paths) for paths in kinds.values()))
-    return element("details", element("summary", "Versions"), table(headings, rows, "Versions"))

@@ -27,9 +27,9 @@ def report(paths: Sequence[Path], say: Callable[[str], None] = lambda said: None
     groups = group(read_runs(paths))
     films, sheets = [], []
     for one in groups:  # one after the other: a run can take much memory
-        say(f"imagining with {one.runs[0].path}")
+        say(f"loading {one.runs[0].path}")
         run = load(one.runs[0].path)
-        films.append(film_of(one.name, run))
+        films.append(film_of(one.name, run, say))
         sheets.append(sheet_of(one.name, run))
     found = [
         curves(groups),

@@ -8,10 +8,10 @@ from itc.viewer.report.bars import stacked_bar
 from itc.viewer.report.colours import PHASES, phase_colour
 from itc.viewer.report.figures import duration
 from itc.viewer.report.line_chart import legend
-from itc.viewer.report.markup import Markup, element
+from itc.viewer.report.markup import element
 from itc.viewer.report.reading import Group
 from itc.viewer.report.section import Section, prose
-from itc.viewer.report.tables import papers, row, table
+from itc.viewer.report.tables import Cell, Row, papers, row, table
 
 TOTAL = "total"
 
@@ -51,7 +51,7 @@ def _seconds(one: Group) -> dict[str, float]:
     return total
 
 
-def _rows(env: str, groups: Sequence[Group], spent: dict[str, dict[str, float]], names: Sequence[str]) -> list[Markup]:
+def _rows(env: str, groups: Sequence[Group], spent: dict[str, dict[str, float]], names: Sequence[str]) -> list[Row]:
     """The groups of one environment, and the paper's times for it."""
     ours = [_line(one, spent[one.name], names) for one in groups if one.env == env]
     return ours + [
@@ -64,12 +64,13 @@ def _rows(env: str, groups: Sequence[Group], spent: dict[str, dict[str, float]],
     ]
 
 
-def _line(one: Group, seconds: dict[str, float], names: Sequence[str]) -> Markup:
+def _line(one: Group, seconds: dict[str, float], names: Sequence[str]) -> Row:
     """Seconds of one iteration, mean over seeds, and each phase's share of the total."""
     whole = sum(seconds.values()) or 1.0
     cells = []
     for name in names:
         times = [time for run in one.runs if (time := seconds_of_iteration(run.metrics, name)) is not None]
         share = element("small", f"{seconds.get(name, 0.0) / whole:.0%}")
-        cells.append([duration(sum(times) / len(times)), share] if times else "–")
-    return row(one.name, *cells, duration(whole))
+        mean = sum(times) / len(times) if times else None
+        cells.append("–" if mean is None else Cell([duration(mean), share], {"seconds": mean}))
+    return row(one.name, *cells, Cell(duration(whole), {"seconds": whole}))

@@ -3,17 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from itc.evaluate import groups
 from itc.evaluate.groups import KnownRun
 from itc.evaluate.metrics import Line, is_number, lines_of
 from itc.evaluate.records import MEASURES, read_measures
-from itc.evaluate.statistics import Estimate
 from itc.train import checkpoint
 from itc.train.run_folder import RunError, RunFolder
 
-Measures = dict[tuple[str, str], Estimate]  # by decoder and measure
+
+class Measured(NamedTuple):
+    """A number with its interval, and how many things it was counted on."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+Measures = dict[tuple[str, str], Measured]  # by decoder and measure
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,6 @@ def _measures(file: Path) -> Measures:
         measures = read_measures(file)
     except ValueError as problem:
         raise RunError(str(problem)) from problem
-    estimates = {(one.decoder, one.measure): Estimate(one.value, one.low, one.high) for one in measures}
+    estimates = {(one.decoder, one.measure): Measured(one.value, one.low, one.high, one.n) for one in measures}
     # Values that are not finite cannot be shown.
     return {which: estimate for which, estimate in estimates.items() if all(map(is_number, estimate))}

@@ -1,6 +1,7 @@
 """A section of the page, and the note for missing measurements."""
 
 import shlex
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from itc.viewer.report.markup import Markup, element
@@ -25,6 +26,11 @@ def prose(*text: Any) -> Markup:
 def command(*words: Any) -> str:
     """An `itc` command that can be pasted into a shell."""
     return shlex.join(("itc", *map(str, words)))
+
+
+def left_out(names: Sequence[str]) -> Markup | None:
+    """Charts that would show a line at zero are named, not drawn."""
+    return element("p", f"Zero throughout, not drawn: {', '.join(names)}.", class_="note") if names else None
 
 
 def missing(what: str, *commands: str) -> Markup:

@@ -1,6 +1,6 @@
 """Real frames above, imagined rollouts below: cells that differ are outlined, copied tokens have an arrow."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Int, UInt8
@@ -29,7 +29,7 @@ def imagination(films: Sequence[Markup]) -> Section | None:
     return Section("imagination", "Real and imagined frames", (note, _arrowhead(), *films))
 
 
-def film_of(name: str, run: Run) -> Markup | None:
+def film_of(name: str, run: Run, say: Callable[[str], None]) -> Markup | None:
     """Imagined rollouts of a run with the decoders to compare, and with its own if that is not among them."""
     if not run.codes:
         return None
@@ -37,7 +37,7 @@ def film_of(name: str, run: Run) -> Markup | None:
     if run.config.decode_config not in [PRESETS[decoder] for decoder in decoders]:
         decoders["as trained"] = run.config.decode_config
     with run.config.matmul_precision():
-        return film(name, run.env.spec, compare_decoders(run, decoders, FRAMES))
+        return film(name, run.env.spec, compare_decoders(run, decoders, FRAMES, say))
 
 
 def film(name: str, spec: EnvSpec, comparison: Comparison) -> Markup:
@@ -51,7 +51,7 @@ def film(name: str, spec: EnvSpec, comparison: Comparison) -> Markup:
     heads = [element("span", at, element("small", comparison.actions[at - 1] if at else "")) for at in range(frames)]
     strip = element("div", _row("", heads, kind="heads"), rows, class_="strip", role="region", tabindex="0",
                     aria_label=f"Real and imagined frames of {name}", style=f"--frames:{frames}")  # fmt: skip
-    return element("div", element("h3", name), _player(frames), strip, class_="film")
+    return element("div", element("h3", name), _player(frames), element("div", strip, class_="wide"), class_="film")
 
 
 def _player(frames: int) -> Markup:

@@ -1,6 +1,5 @@
 """Is the dream true? Results of `itc accuracy` and `itc hallucinate`."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,16 +10,18 @@ from itc.evaluate.hallucination import SIMULATOR, STEP
 from itc.viewer.report import theirs
 from itc.viewer.report.colours import decoder_colour
 from itc.viewer.report.figures import figure, percent
-from itc.viewer.report.line_chart import Line, line_chart
+from itc.viewer.report.line_chart import Line, is_zero, line_chart
 from itc.viewer.report.markup import Markup, element
 from itc.viewer.report.over_seeds import mean_over_seeds
-from itc.viewer.report.reading import Group, Measures, ReadRun
-from itc.viewer.report.section import Section, command, missing, prose
-from itc.viewer.report.tables import papers, row, table, with_interval
+from itc.viewer.report.reading import Group, Measured, Measures, ReadRun
+from itc.viewer.report.section import Section, command, left_out, missing, prose
+from itc.viewer.report.tables import Cell, headed, papers, row, table, with_interval
 
 STAY = "stay rate"
 SHARES = ("exact", "plausible", "token error", "duplication", "disappearance", "transmutation", STAY)
 HIGHER_IS_BETTER = ("exact", "plausible")
+ROUNDING = 1e-9  # distances of 0.2 above and below are the same
+BOLD = "Bold: best, by an interval apart from those of the others."
 
 
 def truth(groups: Sequence[Group]) -> Section:
@@ -59,7 +60,10 @@ def over_runs(found: Sequence[Measures]) -> Measures:
     if len(found) <= 1:
         return dict(found[0]) if found else {}
     common = [key for key in found[0] if all(key in measures for measures in found)]
-    return {key: mean_over_seeds([measures[key].value for measures in found]) for key in common}
+    return {
+        key: Measured(*mean_over_seeds([measures[key].value for measures in found]), sum(one[key].n for one in found))
+        for key in common
+    }
 
 
 def _accuracy(accuracy: Measures, hallucination: Measures, one: Group) -> Markup:
@@ -76,7 +80,7 @@ def _accuracy(accuracy: Measures, hallucination: Measures, one: Group) -> Markup
         prose(
             element("b", "Accuracy means nothing without the stay rate next to it."),
             " The most likely code in every cell makes creatures stay where they are, which is often correct. "
-            "Bold is best; for the stay rate, closest to the simulator.",
+            f"{BOLD} For the stay rate, best is closest to the simulator.",
         ),
         tables,
     )
@@ -97,8 +101,18 @@ def _accuracy_table(kind: str, names: list[str], accuracy: Measures, stays: Meas
         row(papers(line.method), *(line.numbers.get(name, "") for name, _ in columns), theirs=True)
         for line in theirs.accuracy(one.env, names)
     ]
-    headings = [name.removeprefix(f"{kind} · ") for name, _ in columns]
-    return table((kind, *headings), rows, f"One step ahead, {kind}: {one.name}")
+    headings = [_heading(name, name.removeprefix(f"{kind} · "), measures) for name, measures in columns]
+    return table((headed(kind), *headings), rows, f"One step ahead, {kind}: {one.name}")
+
+
+def _heading(name: str, shown: str, measures: Measures) -> Markup:
+    """It says what the measure is and, as not every reader has a pointer to hold over a cell, on how much it rests."""
+    counts = {decoder: one.n for (decoder, measure), one in measures.items() if measure == name}
+    if len(set(counts.values())) == 1:
+        counted = f"n = {next(iter(counts.values())):,} for every decoder."
+    else:
+        counted = "n: " + " · ".join(f"{decoder} {n:,}" for decoder, n in counts.items()) + "."
+    return headed(shown, counted, known_as=name)
 
 
 def own(decoder: str, one: Group) -> list[Any] | None:
@@ -107,27 +121,35 @@ def own(decoder: str, one: Group) -> list[Any] | None:
     return [" ", element("span", "trained with", class_="tag own")] if trained_with else None
 
 
-def _hallucination(measures: Measures, one: Group) -> list[Markup]:
+def _hallucination(measures: Measures, one: Group) -> list[Markup | None]:
     names = [name for name in dict.fromkeys(measure for _, measure in measures) if STEP not in name]
     best = {name: best_decoders(name, measures) for name in names}
     rows = [
         row([decoder, own(decoder, one)], *(_cell(measures, decoder, name, best[name]) for name in names))
         for decoder in sorted(_decoders(measures), key=lambda decoder: decoder != SIMULATOR)
     ]
-    charts = [_by_step(name, measures) for name in _with_steps(measures)]
+    by_step = {name: _by_step(name, measures) for name in _with_steps(measures)}
+    zeros = [name for name, lines in by_step.items() if is_zero(lines)]
+    charts = [
+        line_chart(lines, name, "steps into the imagined rollout", shares=_is_share(name))
+        for name, lines in by_step.items()
+        if name not in zeros
+    ]
     return [
         element("h4", "Imagined rollouts"),
         prose(
             "Imagined rollouts under recorded actions, next to the simulator. Duplication, disappearance and "
-            "transmutation are per creature and step. Creatures also spawn and die in the simulator: bold is closest "
-            "to it."
+            "transmutation are per creature and step. Creatures also spawn and die in the simulator: best is closest "
+            "to it. ",
+            BOLD,
         ),
-        table(("", *names), rows, f"Hallucination: {one.name}"),
-        element("div", charts, class_="charts small"),
-    ]  # fmt: skip
+        table(("", *(_heading(name, name, measures) for name in names)), rows, f"Hallucination: {one.name}"),
+        element("div", charts, class_="charts small") if charts else None,
+        left_out(zeros),
+    ]
 
 
-def _by_step(name: str, measures: Measures) -> Markup:
+def _by_step(name: str, measures: Measures) -> list[Line]:
     """One line for each decoder over the steps of an imagined rollout."""
     lines = []
     for decoder in _decoders(measures):
@@ -138,7 +160,7 @@ def _by_step(name: str, measures: Measures) -> Markup:
             parts = ([getattr(steps[x], part) for x in xs] for part in ("value", "low", "high"))
             real = decoder == SIMULATOR
             lines.append(Line(decoder, decoder_colour(decoder), xs, *parts, dashed=real))
-    return line_chart(lines, name, "steps into the imagined rollout", shares=_is_share(name))
+    return lines
 
 
 def _with_steps(measures: Measures) -> list[str]:
@@ -147,20 +169,39 @@ def _with_steps(measures: Measures) -> list[str]:
 
 
 def best_decoders(name: str, measures: Measures) -> set[str]:
-    """Those with the highest accuracy, the lowest error, or else closest to the simulator; none if all are equal."""
-    found = {decoder: one.value for (decoder, measure), one in measures.items() if measure == name}
+    """Those with the highest accuracy, the lowest error, or else closest to the simulator.
+
+    The best is among them with all whose intervals overlap its own. There are none unless the intervals of all of these
+    are apart from those of all others, and those are at least as many.
+    """
+    found = {decoder: one for (decoder, measure), one in measures.items() if measure == name}
     real = found.pop(SIMULATOR, None)
     if name.split(" · ")[0] in HIGHER_IS_BETTER:
-        found = {decoder: -value for decoder, value in found.items()}
-    elif not name.startswith("token error"):
-        found = {} if real is None else {decoder: abs(value - real) for decoder, value in found.items()}
-    best = {decoder for decoder, value in found.items() if math.isclose(value, min(found.values()), abs_tol=1e-9)}
-    return best if len(best) < len(found) else set()
+        loss = {decoder: (-one.value, -one.high, -one.low) for decoder, one in found.items()}
+    elif name.startswith("token error"):
+        loss = {decoder: (one.value, one.low, one.high) for decoder, one in found.items()}
+    else:
+        loss = {} if real is None else {decoder: _distance(one, real.value) for decoder, one in found.items()}
+    if not loss:
+        return set()
+    _, _, reach = min(loss.values())
+    best = {decoder for decoder, (_, low, _) in loss.items() if low <= reach + ROUNDING}
+    others = [low for decoder, (_, low, _) in loss.items() if decoder not in best]
+    apart = len(others) >= len(best) and max(loss[decoder][2] for decoder in best) < min(others)
+    return best if apart else set()
 
 
-def _cell(measures: Measures, decoder: str, name: str, best: set[str]) -> Any:
+def _distance(one: Measured, real: float) -> tuple[float, float, float]:
+    """Of a number from the simulator's, and the smallest and the largest over its interval."""
+    ends = [abs(one.low - real), abs(one.high - real)]
+    return abs(one.value - real), 0.0 if one.low <= real <= one.high else min(ends), max(ends)
+
+
+def _cell(measures: Measures, decoder: str, name: str, best: set[str]) -> Cell:
     found = measures.get((decoder, name))
-    return "–" if found is None else with_interval(found, percent if _is_share(name) else figure, decoder in best)
+    if found is None:
+        return Cell("–", {"": ""})
+    return with_interval(found[:3], percent if _is_share(name) else figure, decoder in best, found.n)
 
 
 def _is_share(name: str) -> bool:

@@ -96,6 +96,12 @@ class Browser:
             raise RuntimeError(answer["exceptionDetails"])
         return answer["result"].get("value")
 
+    def until(self, expression: str, tries: int = 100) -> Any:
+        """The value of an expression on the page once it is true; its last value if that takes too long."""
+        look = f"const look = (left) => {{ const now = {expression}; now || !left ? done(now) : "
+        look += f"setTimeout(look, 50, left - 1); }}; look({tries});"
+        return self.ask(f"new Promise(done => {{ {look} }})")
+
     def press(self, key: str, code: int) -> None:
         """A key, as from a keyboard; `code` is its Windows virtual key code."""
         for kind in ("keyDown", "keyUp"):
