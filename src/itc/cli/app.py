@@ -11,6 +11,7 @@ from itc.cli.bench import bench
 from itc.cli.demo import demo
 from itc.cli.envs import envs
 from itc.cli.evaluate import evaluate
+from itc.cli.export import export
 from itc.cli.fsck import fsck
 from itc.cli.hallucinate import hallucinate
 from itc.cli.inspect import inspect
@@ -47,6 +48,7 @@ GROUPS: dict[str, tuple[FunctionType, ...]] = {
     "start": (demo, train, report),
     "look": (envs, presets, inspect, fsck),
     "measure": (evaluate, accuracy, hallucinate, sweep),
+    "share": (export,),
     "paper": (reproduce, bench, world_model),
 }
 COMMANDS = {command.__name__.replace("_", "-"): command for group in GROUPS.values() for command in group}

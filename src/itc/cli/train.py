@@ -32,7 +32,9 @@ from itc.train.patch_agent.config import PatchConfig
 from itc.train.run_folder import RunFolder, flat, versions
 from itc.train.runs import Run, load
 from itc.train.state import check_memory, layout_of
+from itc.train.world_folder import is_world
 from itc.viewer.run_pictures import draw_curve, draw_imagination
+from itc.worlds import find as find_world
 
 PATIENCE = 8.0  # seconds that the current part may take to finish after a signal
 
@@ -121,6 +123,8 @@ def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
         asked = asked_for(arguments)
         run, config, _, seed = asked
         run.check_links()
+        if is_world(run.path):
+            raise ValueError(f"{run.path} is a world, without what training needs; it cannot be trained")
         env = make(config.env)
         if checkpoint.names(run.checkpoints) and not arguments.from_scratch:
             run.check_same(config, seed)
@@ -136,7 +140,9 @@ def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
         with _shown_warnings(), Voice(PlainConsole(), doing).speaking():
             state, notes = _begin_or_resume(asked, env)
         if policy_from is not None and not notes:
-            state = state._replace(policy=state.policy._replace(network=load(policy_from).state.policy.network))
+            state = state._replace(
+                policy=state.policy._replace(network=load(find_world(policy_from)).state.policy.network)
+            )
         is_new = not notes and arguments.resume is None
         if not run.has_config() or is_new or _is_longer(run, config):
             run.write_config(config, asked.preset, seed)
