@@ -10,7 +10,7 @@ setup: $(READY)
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "itc needs Python 3.11 or newer, found " + sys.version)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[torch,train,atari,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[torch,train,atari,play,dev]'
 	@touch $(READY)
 
 run: $(READY)

@@ -24,7 +24,7 @@ LEAD_IN = 60  # steps before the first window of an emulator, whose episodes sta
 def window_length(run: Run) -> int:
     """Frames of a starting window: what imagination and the policy's burn-in need, or half of the model's context."""
     world: Any = run.world()
-    needed = max(world.initial_frames, run.config.imagine.burn_in + 1)  # ty: ignore[unresolved-attribute]
+    needed = max(world.initial_frames, run.config.burn_in + 1)
     return min(max(needed, min(world.max_context // 2, LONGEST)), max(1, world.max_context))
 
 

@@ -59,11 +59,13 @@ def is_world(folder: Path) -> bool:
     return (folder / WORLD).is_file()
 
 
-def write_arrays(file: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Arrays by name, compressed, without a time: the same arrays are always the same bytes."""
-    with zipfile.ZipFile(file, "x", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
+def write_arrays(file: Path, arrays: dict[str, np.ndarray], compress: bool = True) -> None:
+    """Arrays by name, without a time: the same arrays are always the same bytes."""
+    with zipfile.ZipFile(file, "x") as packed:
         for name, array in arrays.items():
-            with packed.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as stream:
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            entry.compress_type = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+            with packed.open(entry, "w", force_zip64=True) as stream:
                 np.lib.format.write_array(stream, np.asarray(array, order="C"), allow_pickle=False)
 
 
@@ -195,7 +197,7 @@ def _read_starts(file: Path, env: Environment, config: TrainConfig) -> Starts:
             pass
         case _:
             raise WorldError(f"{file}: tokens and meaning have shapes {shapes.get('tokens')}, {shapes.get('meaning')}")
-    expected = {
+    expected: dict[str, tuple[tuple[int, ...], np.dtype]] = {
         "tokens": ((windows, t, cells), np.dtype(np.uint16)),
         "actions": ((windows, t - 1), np.dtype(np.int32)),
         "meaning": ((codes,), np.dtype(np.int16)),

@@ -74,7 +74,7 @@ class VQWorld(ModelEnv):
         reward_key: Array,
         done_key: Array,
     ) -> tuple[RetentionState, Outlook]:
-        """Take in one more frame with its action, and say what follows: the game's reward, without the intrinsic one."""
+        """Take in one more frame with its action, and say what follows; the reward is without the intrinsic one."""
         recurrent_state = self._consume(recurrent_state, tokens, action)
         prediction = self.model.predict(recurrent_state)
         done = random.categorical(done_key, prediction.done) == 1
