@@ -14,7 +14,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 run: $(READY)
-	$(BIN)/itc train minatar/breakout/quick
+	$(BIN)/itc train minatar/breakout/quick --watch
 	$(BIN)/itc evaluate runs/minatar-breakout-quick-0
 	$(BIN)/itc report runs/minatar-breakout-quick-0 -o runs/report.html
 

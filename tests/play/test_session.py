@@ -95,7 +95,7 @@ def test_it_goes_back_two_hundred_steps(game):
 def test_a_panel_that_comes_later_gets_all_actions(session, game):
     play(session, [1, 2, 3])
     other = Session(game, seed=1)
-    other._begin(session.window, session.seed)
+    other.begin(session.window, session.seed)
     other.show(["paper"])
     play(other, [1, 2, 3])
     other.show(ALL)

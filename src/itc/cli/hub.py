@@ -28,7 +28,7 @@ def push(world: Run, repository: Repository) -> None:
 
 
 def pull(repository: Repository, folder: NewFolder, revision: Annotated[str, arg(metavar="COMMIT")]) -> None:
-    """Fetch a world from a Hugging Face repository, at a pinned revision.
+    """Fetch a world from a Hugging Face repository at a commit.
 
     Args:
         repository: Repository of the hub.

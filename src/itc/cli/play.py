@@ -1,5 +1,7 @@
 """`itc play [WORLD|RUN]`: play inside a world model, in a browser."""
 
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +22,7 @@ OptionalFile = Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavio
 
 def play(
     worlds: Worlds = (),
-    host: str = "127.0.0.1",
+    host: Annotated[str, tyro.conf.arg(metavar="ADDRESS")] = "127.0.0.1",
     port: int = PORT,
     replay: OptionalFile = None,
     film: OptionalFile = None,
@@ -94,7 +96,9 @@ def _serve(library, host: str, port: int, recording, browser: bool) -> None:
     try:
         asyncio.run(server.run(ready))
     except KeyboardInterrupt:
-        print("\nitc play: ended")
+        # At once: the model's thread may be compiling, and Python would wait for it.
+        print("\nitc play: ended", flush=True)
+        os._exit(130)
 
 
 def announce(door: "Door") -> None:
@@ -104,6 +108,8 @@ def announce(door: "Door") -> None:
         print(
             f"      from another machine: ssh -L {door.port}:127.0.0.1:{door.port} THIS-MACHINE, then the same address"
         )
+    elif door.host in ("0.0.0.0", "::"):
+        print("      from other machines only through ssh -L: for them, --host must be the name they call this one by")
     else:
         print("      whoever has this address can play; the token in it changes with every start")
     print("      Ctrl-C ends it", flush=True)
@@ -111,8 +117,6 @@ def announce(door: "Door") -> None:
 
 def _open_browser(address: str) -> None:
     """Where there is a screen."""
-    import os
-    import sys
     import webbrowser
 
     if sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):

@@ -201,6 +201,8 @@ def _train(asked: Asked, env: Environment, arguments: TrainArguments, state: Any
             training = worker.submit(loop.train, run, env, config, state, notes, callbacks, every, should_stop, **look)
             _wait(training, stop, view)
             state = training.result()
+        if page is not None:
+            page.stopped = stop.asked
         for callback in callbacks:
             callback.close()
     if stop.asked:

@@ -29,6 +29,9 @@ def check_watch() -> None:
 class Watched(Quiet):
     """Writes weights, real play and progress to a folder that the page's process reads."""
 
+    done = 0.0  # share of the run
+    stopped = False  # somebody wants it to end now: no report
+
     def __init__(self, folder: Path, config: TrainConfig, begun: int, deadline: float | None):
         self.folder, self.config, self.begun, self.deadline = folder, config, begun, deadline
         self.started = self.written_at = time.monotonic()
@@ -42,15 +45,12 @@ class Watched(Quiet):
     def on_iteration(self, line: dict[str, Any]) -> None:
         now, made = time.monotonic(), line["iteration"] - self.begun
         left = (self.config.iterations - line["iteration"]) * (now - self.started) / made
-        left = left if self.deadline is None else min(left, self.deadline - now)
-        self.left = f"{line['iteration']} of {self.config.iterations} iterations · {max(0.0, left) / 60:.1f} min left"
-        whole = self.config.iterations if self.deadline is None else None
-        self.done = (
-            line["iteration"] / whole if whole else min(1.0, (now - self.started) / max(1.0, now - self.started + left))
-        )
+        self.done = line["iteration"] / self.config.iterations
+        if self.deadline is not None and self.deadline - now < left:
+            left = max(0.0, self.deadline - now)
+            self.done = (now - self.started) / (self.deadline - self.started)
+        self.left = f"{line['iteration']} of {self.config.iterations} iterations · {left / 60:.1f} min left"
         self._say(at_once=True)
-
-    done = 0.0
 
     def on_state(self, state: Any) -> None:
         """After an iteration: give the newest weights away, unless that was done just now or would cost too much."""
@@ -60,8 +60,9 @@ class Watched(Quiet):
         too_soon = self.spent > 0 and now - self.written_at < OFTEN
         if too_soon or self.spent > SHARE * (now - self.started):
             return
-        self.spent += write_snapshot(self.folder, agent_of(self.config), self.config, state)
         self.written_at = now
+        with suppress(OSError):  # a full disk must not stop training because of a page
+            self.spent += write_snapshot(self.folder, agent_of(self.config), self.config, state)
 
     def _say(self, at_once: bool = False, **more: Any) -> None:
         from itc.play.snapshot import write_status
@@ -69,7 +70,7 @@ class Watched(Quiet):
         if at_once or time.monotonic() - self.said_at > 1.0:
             self.said_at = time.monotonic()
             said = " · ".join(part for part in (self.left, self.doing) if part)
-            with suppress(OSError):  # a full disk must not stop training because of a page
+            with suppress(OSError):
                 write_status(self.folder, said=said, done=self.done, **more)
 
     def end(self) -> None:
@@ -92,7 +93,8 @@ def watched(
         try:
             yield giving
             giving.end()
-            page.wait(REPORT)
+            if not giving.stopped:
+                page.wait(REPORT)
         except subprocess.TimeoutExpired:
             pass
         finally:

@@ -3,6 +3,7 @@
 Everything here is shared by all sessions and changes nothing.
 """
 
+import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -123,6 +124,4 @@ def game_of(name: str, run: Run, say: Callable[[str], None] = lambda said: None)
     began = time.monotonic()
     starts = collect_starts(run, random.key(run.seed + SEED), WINDOWS_OF_A_RUN, ENVS_OF_A_RUN)
     say(f"found {len(starts.tokens)} in {time.monotonic() - began:.0f} s")
-    import hashlib
-
     return Game(name, run, starts, hashlib.sha256(starts.tokens.tobytes()).hexdigest())

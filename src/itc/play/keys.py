@@ -36,11 +36,5 @@ CRAFTAX = {
 def keys_of(spec: EnvSpec) -> dict[str, int]:
     """Keys of the keyboard, with the index of the action that each plays."""
     wanted = {**ARROWS, **CRAFTAX} if spec.name.startswith("craftax") else {**ARROWS, **WASD, " ": "fire"}
-    found = {key: spec.actions.index(name) for key, name in wanted.items() if name in spec.actions}
-    # Atari's combinations, such as "upfire", have no key of their own: the page holds two keys together.
-    return found
-
-
-def noop_of(spec: EnvSpec) -> int:
-    """What is played while no key is held."""
-    return spec.actions.index("noop") if "noop" in spec.actions else 0
+    # Atari's combinations, such as "upfire", have no key of their own: two keys are held together.
+    return {key: spec.actions.index(name) for key, name in wanted.items() if name in spec.actions}

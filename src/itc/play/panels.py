@@ -1,6 +1,5 @@
 """What is seen side by side: imagined play with one decoder, and the real game, step by step and back again."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -200,12 +199,6 @@ def count(game: Game, before: Shown, tokens: Int32[np.ndarray, " n"], action: in
     seen = happenings(game.classifier, game.spec, pair, np.array([[action]]), np.ones((1, 1), bool), np.zeros(1, int))
     new = (seen.creatures, seen.duplicated, seen.disappeared, seen.transmuted, seen.paired, seen.displaced[..., 0])
     return Counted(*(old + int(part[0, 0]) for old, part in zip(before.counted, new, strict=True)))
-
-
-def differing(panels: Sequence[Panel]) -> int:
-    """How many cells differ between the first panel and the others, for tests and for the last line of a replay."""
-    first = panels[0].shown.frame.tokens
-    return int(np.any([panel.shown.frame.tokens != first for panel in panels[1:]], axis=0).sum()) if panels[1:] else 0
 
 
 class Policy:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from itc.play.panels import Shown
+from itc.play.session import CHANGEABLE
 
 LARGEST_MESSAGE = 1 << 18  # bytes; a recording of the longest play fits
 FRAME, ATLAS, FILM = 1, 2, 3  # first byte of binary messages
@@ -51,8 +52,6 @@ def _names(name: str, value: Any) -> None:
 
 
 def _settings(name: str, value: Any) -> None:
-    from itc.play.session import CHANGEABLE
-
     if not isinstance(value, dict) or not value or not value.keys() <= set(CHANGEABLE):
         raise BadMessage(f"{name} must be settings of a decoder: {', '.join(CHANGEABLE)}")
     for key, one in value.items():

@@ -8,12 +8,13 @@ import traceback
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
+from itc.decoding.config import DecodeConfig
 from itc.extras import MissingExtra
 from itc.play.door import Door
 from itc.play.film import film_of
@@ -23,13 +24,12 @@ from itc.play.library import Library
 from itc.play.panels import REAL, Dream, RealGame
 from itc.play.protocol import FILM, LARGEST_MESSAGE, BadMessage, pack_atlas, pack_frame, read_message
 from itc.play.recording import Recording
-from itc.play.session import CHANGEABLE, Session
+from itc.play.session import CHANGEABLE, Session, decoders_of
 from itc.train.errors import TrainError
 
 IN_FLIGHT = 2  # frames that were sent and not yet drawn
 MOST_SESSIONS = 8
 KEPT = 300.0  # seconds that a session is kept for a page that lost its connection
-MOST_WAITING = 64  # messages of one page that are not answered yet
 
 
 @dataclass
@@ -159,8 +159,7 @@ class PlayServer:
             return await connection.send(bytes([FILM]) + film)
         if kind == "set":
             config = await self._compiling(connection, session.configure, message["panel"], message["settings"])
-            settings = {name: getattr(config, name) for name in CHANGEABLE}
-            return await self._say(connection, kind="settings", panel=message["panel"], settings=settings)
+            return await self._say(connection, kind="settings", panel=message["panel"], settings=settings_of(config))
         if kind == "start":
             await self._in_worker(session.new_start)
         elif kind == "rewind":
@@ -220,8 +219,7 @@ class PlayServer:
     async def _say_panels(self, connection: ServerConnection, session: Session) -> None:
         panels = []
         for panel in session.panels:
-            of = panel.config if isinstance(panel, Dream) else None
-            settings = None if of is None else {name: getattr(of, name) for name in CHANGEABLE}
+            settings = settings_of(panel.config) if isinstance(panel, Dream) else None
             same = panel.same_state if isinstance(panel, RealGame) else True
             panels.append({"name": panel.name, "settings": settings, "same_state": same})
         await self._say(connection, kind="panels", panels=panels, actions=session.actions[-1:])
@@ -262,14 +260,14 @@ def warm_up(session: Session) -> None:
     """Compile what the first step needs, without making it."""
     other = Session(session.game, seed=0)
     other.names = [name for name in session.names if name != REAL]
-    other._begin(0, 0)
+    other.begin(0, 0)
     other.step(0)
     other.step(None)
 
 
 def about(game: Game) -> dict[str, Any]:
     """What the page has to know of a world."""
-    spec, session_decoders = game.spec, list(_decoders(game))
+    spec, decoders = game.spec, decoders_of(game)
     return {
         "name": game.name,
         "environment": spec.name,
@@ -281,15 +279,14 @@ def about(game: Game) -> dict[str, Any]:
         "actions": spec.actions,
         "keys": keys_of(spec),
         "clock": game.clock,
-        "decoders": session_decoders,
+        "decoders": list(decoders),
         "counts": game.classifier is not None,
         "real": REAL,
         "windows": len(game.starts.tokens),
-        "presets": {name: {key: asdict(config)[key] for key in CHANGEABLE} for name, config in _decoders(game).items()},
+        "presets": {name: settings_of(config) for name, config in decoders.items()},
     }
 
 
-def _decoders(game: Game) -> dict[str, Any]:
-    from itc.play.session import decoders_of
-
-    return decoders_of(game)
+def settings_of(config: DecodeConfig) -> dict[str, Any]:
+    """The settings that the page can change."""
+    return {name: getattr(config, name) for name in CHANGEABLE}

@@ -37,9 +37,10 @@ class Session:
         self.order = np.random.default_rng(seed).permutation(len(game.starts.tokens))
         self.turn = 0
         self.policy = Policy(game)
-        self._begin(int(self.order[0]), secrets.randbits(31) if seed is None else seed)
+        self.begin(int(self.order[0]), secrets.randbits(31) if seed is None else seed)
 
-    def _begin(self, window: int, seed: int) -> None:
+    def begin(self, window: int, seed: int) -> None:
+        """Start at a window, with the panels as they are."""
         self.window, self.seed = window, seed
         self.key = random.key(seed)
         self.actions: list[int] = []
@@ -63,7 +64,7 @@ class Session:
     def new_start(self) -> None:
         """Another window, with other random numbers."""
         self.turn += 1
-        self._begin(int(self.order[self.turn % len(self.order)]), secrets.randbits(31))
+        self.begin(int(self.order[self.turn % len(self.order)]), secrets.randbits(31))
 
     def step(self, action: int | None) -> int:
         """One step of every panel; without an action, the policy chooses it from what the first panel shows."""
@@ -168,7 +169,7 @@ class Session:
             )
         self._check(recording)
         self.names = list(recording.panels)
-        self._begin(recording.window, recording.seed)
+        self.begin(recording.window, recording.seed)
         wanted = len(recording.actions) if steps is None else min(steps, len(recording.actions))
         for at, action in enumerate(recording.actions[: wanted + 1]):
             for step, which, settings in recording.changes:

@@ -157,8 +157,16 @@ async def watch(run: Path, snapshots: Path, host: str, port: int) -> None:
         print(f"watch: {door.address}", flush=True)
         ready.set()
 
-    serving = asyncio.create_task(PlayServer(None, door, watch=watched).run(announce))
+    async def serve() -> None:
+        try:
+            await PlayServer(None, door, watch=watched).run(announce)
+        except OSError:  # somebody else has this port: any other will do
+            door.port = 0
+            await PlayServer(None, door, watch=watched).run(announce)
+
+    serving = asyncio.create_task(serve())
     following = asyncio.create_task(watched.follow(worker))
+    await ready.wait()
     await asyncio.wait([serving, following], return_when=asyncio.FIRST_COMPLETED)
     if serving.done():
         return serving.result()
@@ -173,6 +181,8 @@ async def watch(run: Path, snapshots: Path, host: str, port: int) -> None:
                 await asyncio.sleep(0.1)
             await asyncio.sleep(1.0)
     serving.cancel()
+    with suppress(asyncio.CancelledError):
+        await serving
     return None
 
 

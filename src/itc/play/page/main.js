@@ -13,7 +13,7 @@ const phone = matchMedia("(max-width: 40rem)");
 
 const state = {
   world: null, atlas: null, panels: [], views: [], step: 0, seen: 0, asked: 0, ready: false,
-  paused: false, policy: false, pointed: null, wantedNames: null, playing: null,
+  paused: false, policy: false, pointed: null, doing: null,
 };
 const keys = new Keys();
 const settings = new Settings($("sliders"), (changed) => {
@@ -61,12 +61,12 @@ const answers = {
   },
   lost() { if (state.world) open(state.world.name); },
   back() { state.ready = true; status(""); },
-  progress({ words }) { status(`${words} …`); },
-  ready() { state.ready = true; document.body.dataset.state = "ready"; status(""); },
-  error({ words }) { state.asked = Math.max(0, state.asked - 1); status(words, true); },
+  progress({ words }) { state.doing = { words, since: Date.now() }; status(`${words} …`); },
+  ready() { state.ready = true; state.doing = null; document.body.dataset.state = "ready"; status(""); },
+  error({ words }) { state.doing = null; state.asked = Math.max(0, state.asked - 1); status(words, true); },
   world(world) {
     const again = state.world?.identity === world.identity;
-    Object.assign(state, { world, asked: 0, pointed: null, playing: null });
+    Object.assign(state, { world, asked: 0, pointed: null });
     if (!again) Object.assign(state, { paused: false, policy: false, atlas: null });
     keys.open(world);
     document.title = `${world.name} · itc play`;
@@ -111,6 +111,11 @@ function status(words, wrong = false) {
   $("status").textContent = words;
   $("status").classList.toggle("wrong", wrong);
 }
+
+setInterval(() => {
+  const { doing } = state;
+  if (doing && Date.now() - doing.since > 2000) status(`${doing.words} … ${Math.round((Date.now() - doing.since) / 1000)} s`);
+}, 1000);
 
 function said(id, words) { $(id).textContent = words; }
 
