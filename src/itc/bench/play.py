@@ -103,9 +103,8 @@ def _bench(path: Path) -> Iterator[Record]:
         yield limit_record(f"{name}: first picture after the command", time.perf_counter() - began, "s", FIRST)
         page.until("ready")
         yield Record(f"{name}: ready to play after the command", round(time.perf_counter() - began, 2), "s")
-        decoders, actions = world["decoders"], len(world["actions"])
-        other = "sample" if decoders[0] != "sample" else "conserving"
-        for panels in ([decoders[0]], [decoders[0], other, world["real"]]):
+        first, actions = world["first"], len(world["actions"])
+        for panels in (first[:1], [*first, world["real"]]):
             page.send(do="panels", names=panels)
             page.until("frame")
             seconds = np.array([page.step(step % actions) for step in range(STEPS + 5)][5:])

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Int64
 
-from itc.evaluate.imagination import held_out_play
+from itc.evaluate.imagination import encode, held_out_play
 from itc.evaluate.recording import STEPS_PER_CALL, Recording, record_with_states
 from itc.evaluate.scenes import TileClassifier
 from itc.train.agent import Starts
@@ -85,8 +84,8 @@ def _emulated(run: Run, key: Array, count: int, num_envs: int, length: int) -> S
         env_index, end = _chosen(run, np.array(cuts, np.int64).reshape(-1, 2), count).T
         time = end[:, None] - np.arange(length - 1, -1, -1)[None]
         frames = played.frames[env_index[:, None], time]
-        encode = jax.jit(run.world().encode)
-        tokens = np.stack([np.asarray(encode(jnp.asarray(window))) for window in frames])
+        world = run.world()
+        tokens = np.stack([np.asarray(encode(world, jnp.asarray(window))) for window in frames])
     actions = played.actions[env_index[:, None], time[:, :-1]]
     return Starts(tokens.astype(np.uint16), actions.astype(np.int32), np.zeros(0, np.int16))
 

@@ -51,7 +51,7 @@ class Game:
     @cached_property
     def codes(self) -> int:
         """Tokens are below it."""
-        return self.run.codes if self.drawn_by_codes else self.run.agent.code_pictures(self.run.state).most
+        return self.run.agent.token_limit(self.run.state)
 
     @property
     def drawn_by_codes(self) -> bool:

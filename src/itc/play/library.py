@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from itc.envs.registry import make
+from itc.envs.registry import ENVIRONMENTS, make
 from itc.play.game import Game, game_of
 from itc.train.run_folder import RunFolder
 from itc.train.runs import load
@@ -27,6 +27,8 @@ class Library:
 
     def _environment(self, path: Path) -> str:
         config, _, _ = RunFolder(path).read_config()
+        if config.env not in ENVIRONMENTS:
+            make(config.env)  # raises unless the player named it: a folder alone cannot ask for code
         return config.env
 
     def open(self, name: str, say: Callable[[str], None]) -> Game:

@@ -168,6 +168,11 @@ class RealGame(Panel):
     def same_state(self) -> bool:
         return self.game.starts.simulator is not None
 
+    def warm_up(self) -> None:
+        """Compile a step, without making it."""
+        _, outcome = self.game.run.env.step(self.states[0], jnp.zeros(1, jnp.int32))
+        self._read(outcome.frame)
+
     def step(self, action: int, key: Array) -> None:
         at = len(self.history) - 1
         state, outcome = self.game.run.env.step(self.states[at], jnp.array([action], jnp.int32))

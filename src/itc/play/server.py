@@ -24,7 +24,7 @@ from itc.play.library import Library
 from itc.play.panels import REAL, Dream, RealGame
 from itc.play.protocol import FILM, LARGEST_MESSAGE, BadMessage, pack_atlas, pack_frame, read_message
 from itc.play.recording import Recording
-from itc.play.session import CHANGEABLE, Session, decoders_of
+from itc.play.session import CHANGEABLE, Session, decoders_of, first_panels
 from itc.train.errors import TrainError
 
 IN_FLIGHT = 2  # frames that were sent and not yet drawn
@@ -180,7 +180,7 @@ class PlayServer:
             raise BadMessage(f"action must be in 0..{session.game.spec.num_actions - 1}, got {action}")
         if seat.number - message["seen"] >= IN_FLIGHT:
             raise BadMessage(f"{IN_FLIGHT} frames are on their way already")
-        await self._in_worker(session.step, action)
+        await self._compiling(connection, session.step, action, patience=2.0)
         await self._send_frame(connection, seat, session)
 
     async def _open(self, connection: ServerConnection, seat: Seat, world: str) -> None:
@@ -231,10 +231,12 @@ class PlayServer:
         seat.number, seat.sent = seat.number + 1, shown
         await connection.send(pack_frame(seat.number, session.steps, changed, session.game.codes))
 
-    async def _compiling(self, connection: ServerConnection, do: Callable, *arguments: Any) -> Any:
+    async def _compiling(
+        self, connection: ServerConnection, do: Callable, *arguments: Any, patience: float = 0.4
+    ) -> Any:
         """Run in the worker; say so if it takes long enough to be a compilation."""
         task = asyncio.ensure_future(self._in_worker(do, *arguments))
-        done, _ = await asyncio.wait([task], timeout=0.4)
+        done, _ = await asyncio.wait([task], timeout=patience)
         if not done:
             await self._say(connection, kind="progress", words="compiling")
         try:
@@ -280,6 +282,7 @@ def about(game: Game) -> dict[str, Any]:
         "keys": keys_of(spec),
         "clock": game.clock,
         "decoders": list(decoders),
+        "first": first_panels(game),
         "counts": game.classifier is not None,
         "real": REAL,
         "windows": len(game.starts.tokens),

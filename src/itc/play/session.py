@@ -31,9 +31,7 @@ class Session:
     def __init__(self, game: Game, seed: int | None = None):
         self.game = game
         self.decoders = decoders_of(game)
-        own = next(iter(self.decoders))
-        other = "sample" if own != "sample" else "conserving"
-        self.names = [own, other]
+        self.names = first_panels(game)
         self.order = np.random.default_rng(seed).permutation(len(game.starts.tokens))
         self.turn = 0
         self.policy = Policy(game)
@@ -117,6 +115,8 @@ class Session:
         panels = []
         for name in names:
             panel = before[name][1] if name in before else self._panel(name)
+            if isinstance(panel, RealGame) and name not in before:
+                panel.warm_up()
             for at in range(len(panel.history) - 1, self.steps):
                 self._advance(panel, self.actions[at], at)
             panels.append(panel)
@@ -202,6 +202,13 @@ class Session:
                 replace(self.decoders[name], **settings)
             except (ValueError, TypeError) as problem:
                 raise Refused(f"the recording has settings that are not possible: {problem}") from problem
+
+
+def first_panels(game: Game) -> list[str]:
+    """A decoder that conserves, where tokens are pieces of the frame, else the world's own; and plain sampling."""
+    conserving = "conserving-minatar" if game.spec.frame_max == 1 else "conserving"
+    first = conserving if game.drawn_by_codes else next(iter(decoders_of(game)))
+    return [first, "sample" if first != "sample" else "argmax"]
 
 
 def decoders_of(game: Game) -> dict[str, DecodeConfig]:

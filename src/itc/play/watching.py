@@ -125,6 +125,7 @@ def dream_beside(
     first = min(run.world().initial_frames, len(tokens) - 1)
     starts = Starts(tokens[None, :first].astype(np.uint16), play.actions[None, : first - 1], nothing.meaning)
     session = Session(Game(path.name, run, starts, ""), seed=iteration)
+    session.show(list(dict.fromkeys((next(iter(session.decoders)), "sample"))))  # the decoder it trains with
     for action in play.actions[first - 1 :].tolist():
         if session.over:
             break

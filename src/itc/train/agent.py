@@ -84,6 +84,10 @@ class Agent(ABC):
         """How many of the tokenizer's codes are in use; 0 before the tokenizer has learned."""
 
     @abstractmethod
+    def token_limit(self, state: Any) -> int:
+        """All tokens of frames, real and imagined, are below it."""
+
+    @abstractmethod
     def code_pictures(self, state: Any) -> CodePictures:
         """Pictures of the codes in use."""
 

@@ -179,9 +179,8 @@ def read_world(folder: Path, agent: Agent, env: Environment, config: TrainConfig
     _check_finite(folder, layout, arrays)
     learned = from_plain_arrays(like, [jnp.asarray(array) for array in arrays])
     state = agent.state_of(learned, config, starts, notes.iteration, notes.part)
-    codes = agent.codes(state)
-    most = int(starts.tokens.max())
-    if not 0 < codes <= len(agent.code_pictures(state).pictures) or most >= agent.code_pictures(state).most:
+    codes, limit, most = agent.codes(state), agent.token_limit(state), int(starts.tokens.max())
+    if not 0 < codes <= limit or most >= limit:
         raise WorldError(f"{folder}: its windows hold token {most}, but there are {codes} codes")
     if len(starts.meaning) not in (0, codes):
         raise WorldError(f"{folder}: meaning has {len(starts.meaning)} entries, but there are {codes} codes")

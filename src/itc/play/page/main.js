@@ -227,7 +227,7 @@ function panelsBy(change) {
   const names = state.panels.map(({ name }) => name);
   if (change < 0 && names.length > 1) choose(names.slice(0, -1));
   if (change > 0 && names.length < 3) {
-    const order = [state.world.decoders[0], "sample", state.world.real, "conserving", ...state.world.decoders];
+    const order = [state.world.first[0], "sample", state.world.real, ...state.world.decoders];
     choose([...names, order.find((name) => !names.includes(name))]);
   }
 }

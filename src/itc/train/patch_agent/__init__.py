@@ -36,6 +36,9 @@ class PatchAgent(Agent):
     def codes(self, state: PatchState) -> int:
         return int(state.codebook.size)
 
+    def token_limit(self, state: PatchState) -> int:
+        return min(self.codes(state), len(state.codebook.patches))
+
     def code_pictures(self, state: PatchState) -> CodePictures:
         patches = np.asarray(state.codebook.patches)
         return CodePictures(patches[: self.codes(state)], len(patches), "in the order in which they were found")

@@ -45,6 +45,9 @@ class VQAgent(Agent):
     def codes(self, state: VQState) -> int:
         return int(state.tokenizer.in_use.sum())
 
+    def token_limit(self, state: VQState) -> int:
+        return state.tokenizer.model.config.codes
+
     def code_pictures(self, state: VQState) -> CodePictures:
         """Each code is decoded in a frame of that code only, because its picture depends on its neighbours."""
         vqvae, in_use = state.tokenizer.model, np.flatnonzero(state.tokenizer.in_use)
