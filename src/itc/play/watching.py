@@ -24,6 +24,7 @@ from itc.train.run_folder import RunFolder
 POLL = 1.0  # seconds
 LINES = 400  # of metrics, at most: more than a chart has pixels
 PATIENCE = 15.0  # seconds for pages to fetch the report
+LATER, LAST = 5, 19  # priorities until the address is printed, and then; 0 is training's
 REPORT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
@@ -156,6 +157,7 @@ async def watch(run: Path, snapshots: Path, host: str, port: int) -> None:
 
     def announce(_: Any) -> None:
         print(f"watch: {door.address}", flush=True)
+        step_back(LAST)
         ready.set()
 
     async def serve() -> None:
@@ -187,10 +189,15 @@ async def watch(run: Path, snapshots: Path, host: str, port: int) -> None:
     return None
 
 
+def step_back(priority: int) -> None:
+    """Training comes first: from now on this process gets what is left over."""
+    with suppress(OSError, AttributeError):
+        os.nice(priority - os.nice(0))
+
+
 def main(words: list[str]) -> None:
     run, snapshots, host, port = words
-    with suppress(OSError, AttributeError):
-        os.nice(19)  # training comes first
+    step_back(LATER)
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
     with suppress(KeyboardInterrupt):
         asyncio.run(watch(Path(run), Path(snapshots), host, int(port)))
