@@ -10,11 +10,11 @@ setup: $(READY)
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "itc needs Python 3.11 or newer, found " + sys.version)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[torch,train,atari,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[torch,train,atari,play,dev]'
 	@touch $(READY)
 
 run: $(READY)
-	$(BIN)/itc train minatar/breakout/quick
+	$(BIN)/itc train minatar/breakout/quick --watch
 	$(BIN)/itc evaluate runs/minatar-breakout-quick-0
 	$(BIN)/itc accuracy runs/minatar-breakout-quick-0 --transitions 2000
 	$(BIN)/itc hallucinate runs/minatar-breakout-quick-0 --windows 100

@@ -15,7 +15,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--disable-dev-shm-usage",
-    "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-pipe",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--remote-debugging-pipe",
 )  # fmt: skip
 # The browser expects its two ends of the pipe as file descriptors 3 and 4.
 LAUNCH = (
@@ -74,7 +74,9 @@ class Browser:
             self.complaints.append(str(parameters["args"]))
         return received
 
-    def show(self, page: Path, width: int = 1280, height: int = 900, dark: bool = False, calm: bool = True) -> None:
+    def show(
+        self, page: Path | str, width: int = 1280, height: int = 900, dark: bool = False, calm: bool = True
+    ) -> None:
         """Open a page on a screen of this size, for a reader with these preferences."""
         preferences = {
             "prefers-color-scheme": "dark" if dark else "light",
@@ -86,7 +88,7 @@ class Browser:
             "Emulation.setEmulatedMedia", features=[{"name": name, "value": is_} for name, is_ in preferences.items()]
         )
         self.requests, self.complaints = [], []
-        self.call("Page.navigate", url=page.resolve().as_uri())
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
         self.ask("new Promise(done => document.readyState == 'complete' ? done() : addEventListener('load', done))")
 
     def ask(self, expression: str) -> Any:
@@ -107,6 +109,29 @@ class Browser:
         for kind in ("keyDown", "keyUp"):
             text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
+
+    def type(self, key: str, held: float = 0.0) -> None:
+        """A key of the keyboard by the name that pages know it by, pressed and let go."""
+        text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
+        codes = {"ArrowUp": 38, "ArrowDown": 40, "ArrowLeft": 37, "ArrowRight": 39, "Enter": 13, "Backspace": 8}
+        code = codes.get(key, ord(key[0].upper()))
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **text)
+        if held:
+            self.wait_for(f"!await new Promise(done => setTimeout(() => done(false), {1000 * held}))")
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
+
+    def wait_for(self, condition: str, seconds: float = 60.0) -> None:
+        """Until an expression is true on the page."""
+        waiting = f"""(async () => {{
+            const until = Date.now() + {1000 * seconds};
+            while (!({condition})) {{
+                if (Date.now() > until) return false;
+                await new Promise(done => setTimeout(done, 20));
+            }}
+            return true;
+        }})()"""
+        if not self.ask(waiting):
+            raise TimeoutError(f"after {seconds} s still not: {condition}; the page says {self.complaints}")
 
     def picture(self, path: Path, whole: bool = True) -> None:
         """A screenshot, of the whole page if wanted."""

@@ -67,3 +67,12 @@ def trained_run(tmp_path_factory):
     state, notes = loop.begin_or_resume(run, env, config, seed=0)
     loop.train(run, env, config, state, notes, [])
     return folder
+
+
+@pytest.fixture(scope="session")
+def exported_world(trained_run, tmp_path_factory):
+    """The same run as a world; not to be written to."""
+    from itc.evaluate.export import export
+    from itc.train.runs import load
+
+    return export(load(trained_run), tmp_path_factory.mktemp("worlds") / "tiny", windows=6)

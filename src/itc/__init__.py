@@ -16,7 +16,8 @@ __version__ = "0.1.0"
 
 
 def load(run: "str | Path", env: str | None = None) -> "Run":
-    """A training run from its folder: its policy, its world model, its imagined rollouts. Needs the extra `train`.
+    """A training run from its folder, or a world by its name or folder: its policy, its world model, its imagined
+    rollouts. Needs the extra `train`.
 
     `env` names an environment of your own, `module:function`, that the run was made with. It is imported, so a folder
     alone cannot ask for it.
@@ -25,8 +26,9 @@ def load(run: "str | Path", env: str | None = None) -> "Run":
 
     require(*TRAIN, extra="train", purpose="itc.load")
     from itc.train.runs import load
+    from itc.worlds import find
 
-    return load(run, env)
+    return load(find(run), env)
 
 
 __all__ = [

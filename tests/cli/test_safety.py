@@ -30,6 +30,8 @@ COMMANDS = {
     "report": lambda folder: ("report", folder, "-o", f"{folder}/report.html"),
     "sweep": lambda folder: ("sweep", folder, "--grid", "wildcard_cost=1"),
     "reproduce": lambda folder: ("reproduce", "figure-filmstrip", "--runs", folder, "--out", folder),
+    "export": lambda folder: ("export", folder, f"{folder}/world"),
+    "play": lambda folder: ("play", folder, "--no-browser", "--port", "0"),
     "train --resume": lambda folder: ("train", "--resume", folder),
     "world-model --policy": lambda folder: ("world-model", "creatures", "--policy", folder, "--run", f"{folder}/new"),
 }

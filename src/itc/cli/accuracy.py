@@ -20,7 +20,7 @@ def accuracy(
     Compare both with the stay rate of `itc hallucinate`: a model in which nothing moves scores well here.
 
     Args:
-        runs: Folders of training runs.
+        runs: Folders of training runs, or worlds.
         transitions: Number of steps to predict, in environments with held-out seeds.
         decoders: Decoders to compare. If not given: all presets except the Sinkhorn ones, and the run's own decoder.
         json_file: Also write the numbers to this file. They are always written to RUN/measures/accuracy.json.

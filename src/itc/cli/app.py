@@ -11,9 +11,12 @@ from itc.cli.bench import bench
 from itc.cli.demo import demo
 from itc.cli.envs import envs
 from itc.cli.evaluate import evaluate
+from itc.cli.export import export
 from itc.cli.fsck import fsck
 from itc.cli.hallucinate import hallucinate
+from itc.cli.hub import pull, push
 from itc.cli.inspect import inspect
+from itc.cli.play import play
 from itc.cli.presets import presets
 from itc.cli.report import report
 from itc.cli.reproduce import reproduce
@@ -44,9 +47,10 @@ def train(words: list[str]) -> None:
 
 
 GROUPS: dict[str, tuple[FunctionType, ...]] = {
-    "start": (demo, train, report),
+    "start": (demo, play, train, report),
     "look": (envs, presets, inspect, fsck),
     "measure": (evaluate, accuracy, hallucinate, sweep),
+    "share": (export, push, pull),
     "paper": (reproduce, bench, world_model),
 }
 COMMANDS = {command.__name__.replace("_", "-"): command for group in GROUPS.values() for command in group}

@@ -2,17 +2,23 @@
 
 from collections.abc import Iterator
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from itc.cli.arguments import JsonFile
+from itc.cli.arguments import JsonFile, RunsOption
+from itc.cli.running import reading
 
 if TYPE_CHECKING:
     from itc.bench.measure import Record
 
 
-def _records(name: str) -> "Iterator[Record]":
+def _records(name: str, worlds: tuple[Path, ...]) -> "Iterator[Record]":
+    if name == "play":
+        from itc.bench.play import bench_play
+
+        return bench_play(worlds)
     if name == "decode":
         from itc.bench.decode import bench_decode
 
@@ -34,7 +40,9 @@ def _records(name: str) -> "Iterator[Record]":
 
 
 def bench(
-    name: Annotated[Literal["decode", "world", "train", "atari"], tyro.conf.Positional], json_file: JsonFile = None
+    name: Annotated[Literal["decode", "world", "train", "atari", "play"], tyro.conf.Positional],
+    worlds: RunsOption = (),
+    json_file: JsonFile = None,
 ) -> None:
     """Measure speed on this machine, next to targets.
 
@@ -42,7 +50,8 @@ def bench(
 
     Args:
         name: decode: decoders. world: world model, imagination, tokenizer and environments. train: phases of training.
-            atari: updates of the Atari agent.
+            atari: updates of the Atari agent. play: the page, through its socket.
+        worlds: Of play: worlds or runs to measure. If not given: all worlds of the package.
         json_file: Also write the numbers to this file.
     """
     from rich.table import Table
@@ -55,9 +64,9 @@ def bench(
     for heading in ("measured", "value", "interval", "target", "ok"):
         table.add_column(heading, justify="left" if heading == "measured" else "right")
     records = []
-    with working() as work:
+    with reading("bench"), working() as work:
         work.step(f"measuring speed: {name}")
-        for record in _records(name):
+        for record in _records(name, worlds):
             records.append(record)
             work.advance()
             interval = "" if record.interval is None else f"{record.interval[0]:.4g} … {record.interval[1]:.4g}"

@@ -24,10 +24,11 @@ def evaluate(
     """Play episodes with a run's policy; compare with random play.
 
     Plays whole episodes on held-out seeds.
-    The numbers are written to evaluation.json in the run's folder; `itc report` reads them there.
+    The numbers are written to evaluation.json in the run's folder (of a world: in runs/worlds/WORLD); `itc report`
+    reads them there.
 
     Args:
-        run: Folder of a training run.
+        run: Folder of a training run, or a world.
         episodes: Number of episodes. If not given: as many as the paper plays in this environment.
         seed: Random seed of the episodes; training uses other seeds.
         video: Instead of measuring, write one episode as an animation to episode.gif in the run's folder.
@@ -38,6 +39,7 @@ def evaluate(
     from itc.train.files import write_json
     from itc.train.run_folder import RunFolder
     from itc.train.runs import load
+    from itc.worlds import find
 
     with reading("evaluate", own):
         for name, number, least in (("episodes", episodes, 1), ("seed", seed, 0)):
@@ -46,7 +48,7 @@ def evaluate(
         keep_compiled()
         with working() as work:
             work.step(f"loading {run}")
-            loaded = load(run)
+            loaded = load(find(run))
             if video:
                 work.step("playing one episode")
                 film = _film(loaded, seed)
@@ -55,7 +57,7 @@ def evaluate(
                 numbers = measure(loaded, episodes, seed, work)
         if video:
             return print(f"One episode: {film}")
-        RunFolder(run).write_evaluation(numbers)
+        RunFolder(loaded.path).write_evaluation(numbers)
         if json_file is not None:
             write_json(json_file, numbers)
         console = PlainConsole()
@@ -132,6 +134,7 @@ def _film(run, seed: int) -> Path:
 
     from itc.envs.rollout import begin
     from itc.train.collect import collect, ends_of
+    from itc.train.run_folder import RunFolder
     from itc.viewer.filmstrip import write_animation
 
     env, policy = run.env.for_evaluation, run.policy
@@ -141,6 +144,6 @@ def _film(run, seed: int) -> Path:
         _, seen = collect(env, policy, start, random.key(seed + 1), VIDEO_STEPS)
     ends = np.flatnonzero(np.asarray(jax.device_get(ends_of(seen)))[0])
     last = int(ends[0]) + 1 if len(ends) else VIDEO_STEPS
-    path = run.path / "episode.gif"
+    path = RunFolder(run.path).results / "episode.gif"
     write_animation(np.asarray(seen.frames[0, :last]), run.env.spec.frame_max, path)
     return path

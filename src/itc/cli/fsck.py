@@ -12,16 +12,18 @@ def fsck(run: Run, repair: bool = False, own: OwnEnvironments = ()) -> None:
     Verifies config, metrics, measurements and every checkpoint. The exit code is 1 if something is wrong.
 
     Args:
-        run: Folder of a training run.
+        run: Folder of a training run, or a world.
         repair: Move damaged checkpoints and unreadable lines of metrics aside, and delete unfinished files.
     """
     from contextlib import nullcontext
 
     from itc.evaluate.fsck import check_run
     from itc.train.lock import locked
+    from itc.worlds import find
 
     wrong = 0
     with reading("fsck", own):
+        run = find(run)
         if not run.is_dir():
             raise ValueError(f"{run} is not a folder")
         with locked(run) if repair else nullcontext():

@@ -22,7 +22,7 @@ def hallucinate(
     changes are as wrong as too many.
 
     Args:
-        runs: Folders of training runs.
+        runs: Folders of training runs, or worlds.
         horizon: Steps of each imagined rollout. If not given: 20, or the model's context length if that is shorter.
         windows: Maximum number of imagined rollouts per decoder.
         decoders: Decoders to compare. If not given: all presets except the Sinkhorn ones, and the run's own decoder.

@@ -37,7 +37,9 @@ def measure_runs(
     from itc.evaluate.records import MEASURES, write_measures
     from itc.evaluate.truth import DECODERS, named_decoders, prepare
     from itc.train.files import write_json
+    from itc.train.run_folder import RunFolder
     from itc.train.runs import load
+    from itc.worlds import find
 
     console = PlainConsole()
     everything = []
@@ -52,7 +54,7 @@ def measure_runs(
         for path in runs:
             with working() as work:
                 work.step(f"loading {path}")
-                run = load(path)
+                run = load(find(path))
                 work.step(f"playing about {steps:,} steps on held-out seeds, twice")
                 trial = prepare(run, steps)
                 to_measure = chosen if decoders else with_own(chosen, run.config)
@@ -62,7 +64,7 @@ def measure_runs(
                     found += its
                     if one_by_one and decoder in to_measure:
                         work.advance()
-            written = path / MEASURES / f"{what}.json"
+            written = RunFolder(run.path).results / MEASURES / f"{what}.json"
             write_measures(found, written)
             console.print(f"{path} on {run.env.spec.name}: {trial.reading}", soft_wrap=True)
             console.print(*tables(found, console.width), sep="\n")

@@ -20,13 +20,14 @@ def report(
     Runs that differ only in their seed form one group. Missing measurements are listed with their commands.
 
     Args:
-        runs: Folders of training runs.
+        runs: Folders of training runs, or worlds.
         out: File to write the page to.
     """
     from itc.cli.compilation import compile_fast, keep_compiled
     from itc.cli.console import PlainConsole, working
     from itc.train.files import replace_file
     from itc.viewer.report.page import report as page_about
+    from itc.worlds import find
 
     console = PlainConsole()
     with reading("report", own):
@@ -36,7 +37,7 @@ def report(
         keep_compiled()
         with working() as work:
             work.step("reading")
-            page = page_about(runs, work.step)
+            page = page_about([find(run) for run in runs], work.step)
         out.parent.mkdir(parents=True, exist_ok=True)
         replace_file(out, page)
     console.print(f"report: {out}   ({len(page) / 1e6:.1f} MB, opens in any browser)", soft_wrap=True)

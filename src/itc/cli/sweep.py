@@ -60,9 +60,11 @@ def sweep(
                 folder = out or Path("runs") / f"sweep-{what.replace('/', '-')}"
                 return sweep_training(what, wanted, folder, jobs, episodes, json_file)
             from itc.cli.sweep_decoding import sweep_decoding
+            from itc.worlds import find as find_world
 
-            if not Path(what).is_dir():
+            run = find_world(what)
+            if not run.is_dir():
                 raise ValueError(f"{what} is not a run folder; a preset needs --train")
-            sweep_decoding(Path(what), [as_fields(point) for point in wanted], decoder, transitions, out, json_file)
+            sweep_decoding(run, [as_fields(point) for point in wanted], decoder, transitions, out, json_file)
     except KeyboardInterrupt:
         sys.exit(f"itc sweep: stopped{'; rerunning the command resumes' if train else ''}")

@@ -19,6 +19,7 @@ def sweep_decoding(
     from itc.evaluate.grid import name_of
     from itc.evaluate.records import MEASURES, write_measures
     from itc.evaluate.truth import TUNING, measure_single_steps, named_decoders, prepare
+    from itc.train.run_folder import RunFolder
     from itc.train.runs import load
     from itc.viewer.heat_maps import draw_heat_maps
 
@@ -28,6 +29,7 @@ def sweep_decoding(
     with working() as work:
         work.step(f"loading {path}")
         run = load(path)
+        path = RunFolder(run.path).results
         work.step("playing on held-out seeds")
         trial = prepare(run, 2 * transitions, TUNING)
         work.step(f"predicting {transitions:,} steps and decoding with {len(decoders)} settings")

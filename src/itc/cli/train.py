@@ -20,6 +20,7 @@ from itc.cli.console import PlainConsole
 from itc.cli.running import reading, sentences
 from itc.cli.voice import Voice
 from itc.cli.watch import Quiet, check_loggers, greet, loggers, screen
+from itc.cli.watched import check_watch, watched
 from itc.envs.base import Environment
 from itc.envs.registry import ENVIRONMENTS, allow, make
 from itc.presets import find
@@ -33,7 +34,9 @@ from itc.train.patch_agent.config import PatchConfig
 from itc.train.run_folder import RunFolder, flat
 from itc.train.runs import Run, load
 from itc.train.state import check_memory, layout_of
+from itc.train.world_folder import is_world
 from itc.viewer.run_pictures import draw_curve, draw_imagination
+from itc.worlds import find as find_world
 
 PATIENCE = 8.0  # seconds that the current part may take to finish after a signal
 
@@ -54,6 +57,7 @@ class TrainArguments(Settings, Generic[AnyConfig]):
     iterations: Count | None = None  # total number of iterations; None: the preset's
     minutes: Positive | None = None  # stop and save after this many minutes; None: no limit
     save_every: Count = 10  # iterations between checkpoints; also saved every ten minutes
+    watch: bool = False  # serve a page of the run under way at an address that is printed
     log: tuple[Literal["wandb", "trackio"], ...] = ()  # services to log to, next to metrics.jsonl and TensorBoard
     config: Annotated[AnyConfig, tyro.conf.arg(name="")] = field(default_factory=cast(Any, PatchConfig))
 
@@ -88,13 +92,15 @@ def read_arguments(words: list[str]) -> TrainArguments:
         raise ValueError("name a preset (`itc presets` lists them) or a run to --resume")
     allow(chosen.config.env)
     check_loggers(chosen.log)
+    if chosen.watch:
+        check_watch()
     if chosen.resume is not None:
         own = chosen.config.env not in ENVIRONMENTS  # only such a name has to be given again
         given = replace(chosen.config, env=config.env) if own else chosen.config
         if (given, chosen.preset, chosen.seed, chosen.run) != (PatchConfig(), "", 0, None):
             raise ValueError(
                 "--resume continues a run with its saved settings; only --iterations, --minutes, --save-every, --log, "
-                "--from-scratch and, for an environment of your own, --env can be given with it"
+                "--watch, --from-scratch and, for an environment of your own, --env can be given with it"
             )
     return chosen
 
@@ -122,6 +128,8 @@ def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
         asked = asked_for(arguments)
         run, config, _, seed = asked
         run.check_links()
+        if is_world(run.path):
+            raise ValueError(f"{run.path} is a world, without what training needs; it cannot be trained")
         env = make(config.env)
         if checkpoint.names(run.checkpoints) and not arguments.from_scratch:
             run.check_same(config, seed)
@@ -137,7 +145,9 @@ def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
         with _shown_warnings(), Voice(PlainConsole(), doing).speaking():
             state, notes = _begin_or_resume(asked, env)
         if policy_from is not None and not notes:
-            state = state._replace(policy=state.policy._replace(network=load(policy_from).state.policy.network))
+            state = state._replace(
+                policy=state.policy._replace(network=load(find_world(policy_from)).state.policy.network)
+            )
         is_new = not notes and arguments.resume is None
         if not run.has_config() or is_new or _is_longer(run, config):
             run.write_config(config, asked.preset, seed)
@@ -174,19 +184,26 @@ def _train(asked: Asked, env: Environment, arguments: TrainArguments, state: Any
     run, config, preset, seed = asked
     begun = int(state.iteration)
     deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
-    with screen(config, run, begun, deadline) as view, view.speaking(), _stop_signals() as stop:
-        callbacks = [view, stop, *loggers(run, begun, arguments.log)]
+    with (
+        screen(config, run, begun, deadline) as view,
+        view.speaking(),
+        _stop_signals() as stop,
+        watched(arguments.watch, run, config, begun, deadline) as page,
+    ):
+        callbacks = [view, stop, *loggers(run, begun, arguments.log), *([] if page is None else [page])]
+        look = {} if page is None else {"after_iteration": page.on_state}
 
         def should_stop() -> bool:
             return stop.asked or (deadline is not None and time.monotonic() > deadline)
 
         # In its own thread: Python handles signals only while the main thread is not inside compiled code.
         with ThreadPoolExecutor(1) as worker:
-            training = worker.submit(
-                loop.train, run, env, config, state, notes, callbacks, loop.SaveEvery(arguments.save_every), should_stop
-            )
+            every = loop.SaveEvery(arguments.save_every)
+            training = worker.submit(loop.train, run, env, config, state, notes, callbacks, every, should_stop, **look)
             _wait(training, stop, view)
             state = training.result()
+        if page is not None:
+            page.stopped = stop.asked
         for callback in callbacks:
             callback.close()
     if stop.asked:

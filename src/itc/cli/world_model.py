@@ -86,10 +86,11 @@ def _player(env: str, policy: Path | None) -> "PolicyConfig":
     from itc.policies.encoders import EncoderConfig
     from itc.train.patch_agent.config import PatchConfig
     from itc.train.run_folder import RunFolder
+    from itc.worlds import find
 
     if policy is None:
         return PolicyConfig(EncoderConfig((1,), resize=(1, 1)), recurrent_size=1, hidden=1)
-    playing, _, _ = RunFolder(policy).read_config()
+    playing, _, _ = RunFolder(find(policy)).read_config()
     if not isinstance(playing, PatchConfig) or playing.env != env:
         raise ValueError(f"the policy of {policy} plays {playing.env}, not {env}")
     return playing.policy

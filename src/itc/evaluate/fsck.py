@@ -12,8 +12,10 @@ from itc.train import checkpoint
 from itc.train.agents import agent_of
 from itc.train.errors import TrainError
 from itc.train.files import UNFINISHED
-from itc.train.run_folder import CONFIG, CUT, EVALUATION, METRICS, VERSIONS, RunFolder
+from itc.train.run_folder import CONFIG, CUT, EVALUATION, METRICS, VERSIONS, WORLD, RunFolder
+from itc.train.runs import load
 from itc.train.state import Layout, layout_of
+from itc.train.world_folder import is_world, read_notes
 
 
 class Finding(NamedTuple):
@@ -41,7 +43,11 @@ def check_run(path: Path) -> Iterator[Finding]:
         yield _tried(f"{MEASURES}/{file.name}", lambda file=file: read_measures(file))
     for file in sorted(path.glob(f"*{UNFINISHED}")):
         yield Finding(file.name, "left by a write that was killed", repair=lambda file=file: _remove(file))
-    yield from _checkpoints(run)
+    if is_world(path):
+        yield _tried(WORLD, lambda: read_notes(path), "every file is what was exported")
+        yield _tried("weights and windows", lambda: load(path))
+    else:
+        yield from _checkpoints(run)
 
 
 def _tried(what: str, read: Callable[[], object], note: str = "") -> Finding:

@@ -1,7 +1,7 @@
 """Play in worlds the model has not learned from, stored as tokens together with the simulator's ground truth."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -83,19 +83,27 @@ def record(
     env: Environment, policy: Player, codebook: patches.Codebook, key: Array, num_envs: int, steps: int
 ) -> Recording:
     """Let a policy play from the start of new episodes, for a multiple of 20 steps, at least that many."""
+    return record_with_states(env, policy, codebook, key, num_envs, steps)[0]
+
+
+def record_with_states(
+    env: Environment, policy: Player, codebook: patches.Codebook, key: Array, num_envs: int, steps: int
+) -> tuple[Recording, list[Any]]:
+    """The same, and the environments' states after every 20 steps."""
     reset_key, play_key = random.split(key)
     world, frame = env.reset(reset_key, num_envs)
     state = begin(world, frame, policy.initial_state(num_envs))
-    pieces = []
+    pieces, states = [], []
     for turn in range(-(-steps // STEPS_PER_CALL)):
         state, seen = _play(env, policy, codebook, state, random.fold_in(play_key, turn))
         pieces.append(jax.device_get(seen))
+        states.append(state.world)
     actions, ended, *per_frame = (np.concatenate(parts, axis=1) for parts in zip(*pieces, strict=True))
     last = jax.device_get(_observe(env, codebook, state))
     tokens, tiles, creatures = (
         np.concatenate([before, after[:, None]], axis=1) for before, after in zip(per_frame, last, strict=True)
     )
-    return Recording(tokens, actions, ~ended, tiles, creatures)
+    return Recording(tokens, actions, ~ended, tiles, creatures), states
 
 
 @partial(jax.jit, static_argnums=0)

@@ -42,14 +42,24 @@ class TileClassifier:
     stride = 1  # creatures walk in four directions
 
     def __init__(self, spec: EnvSpec, codebook: Codebook, recording: Recording):
-        self.spec = spec
+        self.spec = spec  # `_in_view` needs it
         patches = np.asarray(codebook.patches[: int(codebook.size)], np.float32).reshape(int(codebook.size), -1)
         tokens, tiles = self._in_view(recording.tokens).ravel(), self._tiles(recording).ravel()
         votes = np.zeros((len(patches), int(tiles.max()) + 1), np.int64)
         np.add.at(votes, (tokens, tiles), 1)
         shown = np.flatnonzero(votes.any(axis=1))
         distance = np.square(patches[shown]).sum(axis=1)[None] - 2 * patches @ patches[shown].T
-        self.meaning = votes.argmax(axis=1).astype(np.int16)[shown[distance.argmin(axis=1)]]
+        self._know(spec, votes.argmax(axis=1).astype(np.int16)[shown[distance.argmin(axis=1)]])
+
+    @classmethod
+    def from_meaning(cls, spec: EnvSpec, meaning: Int16[np.ndarray, " codes"]) -> "TileClassifier":
+        """A classifier that was fitted before: which tile each code shows."""
+        known = cls.__new__(cls)
+        known._know(spec, meaning)
+        return known
+
+    def _know(self, spec: EnvSpec, meaning: Int16[np.ndarray, " codes"]) -> None:
+        self.spec, self.meaning = spec, meaning
         self.creature_tiles = FIRST_ENTITY + np.array([spec.entities.index(name) for name in spec.creatures], np.int16)
 
     def __call__(self, tokens: Integer[np.ndarray, "*b n"]) -> Scene:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jax import Array
-from jaxtyping import Float32, Int32, UInt8
+from jaxtyping import Float32, Int16, Int32, UInt8, UInt16
 
 from itc.decoding.config import DecodeConfig
 from itc.envs.base import Environment
@@ -48,6 +48,15 @@ class CodePictures(NamedTuple):
     note: str  # what the pictures show
 
 
+class Starts(NamedTuple):
+    """Real play to start imagined rollouts from, as tokens: windows within one episode, the last frame the current."""
+
+    tokens: UInt16[np.ndarray, "w t n"]
+    actions: Int32[np.ndarray, "w past"]  # between the frames
+    meaning: Int16[np.ndarray, " codes"]  # tile that each code shows (`Environment.tiles`); empty where unknown
+    simulator: tuple[np.ndarray, ...] | None = None  # the environments' states at the current frames; leaves (w, …)
+
+
 class Agent(ABC):
     """One kind of agent. It has no state: everything is a function of a configuration and a training state."""
 
@@ -75,12 +84,30 @@ class Agent(ABC):
         """How many of the tokenizer's codes are in use; 0 before the tokenizer has learned."""
 
     @abstractmethod
+    def token_limit(self, state: Any) -> int:
+        """All tokens of frames, real and imagined, are below it."""
+
+    @abstractmethod
     def code_pictures(self, state: Any) -> CodePictures:
         """Pictures of the codes in use."""
 
     @abstractmethod
     def world(self, state: Any, env: Environment, config: Any, decoder: DecodeConfig) -> ModelEnv:
         """The world model as an environment."""
+
+    @abstractmethod
+    def learned(self, state: Any, config: Any) -> dict[str, Any]:
+        """The networks and the codebook, by name: what is exported of a training state. What no code in use can reach
+        is zero, so that it compresses to nothing."""
+
+    @abstractmethod
+    def shape_of_learned(self, env: Environment, config: Any) -> dict[str, Any]:
+        """Shapes and types of what is exported; nothing is allocated."""
+
+    @abstractmethod
+    def state_of(self, learned: dict[str, Any], config: Any, starts: Starts, iteration: int, part: int) -> Any:
+        """A state to play and measure with, not to train: the replay buffer holds the starting windows, and what only
+        training needs is None."""
 
     @abstractmethod
     def imagine(self, state: Any, world: Any, config: Any, key: Array, num_envs: int, steps: int) -> Rollout:

@@ -94,6 +94,11 @@ class TrainConfig(Settings, ABC):
 
     @property
     @abstractmethod
+    def burn_in(self) -> int:
+        """Real frames before an imagined rollout that warm up the policy's recurrent state."""
+
+    @property
+    @abstractmethod
     def imagination_after(self) -> int | None:
         """Real interactions before the first imagined rollout; None if there is no imagination."""
 

@@ -35,6 +35,14 @@ class ImaginedStep(NamedTuple):
     token_loss: Float32[Array, " b"] | None = None  # nats per token: how unlikely the model finds what was decoded
 
 
+class Outlook(NamedTuple):
+    """What a world model expects of an action, before the tokens are decoded."""
+
+    logits: Float32[Array, "b n k"]  # of the next frame's tokens
+    reward: Float32[Array, " b"]
+    done: Bool[Array, " b"]  # sampled: whether the action ends the episode
+
+
 class ModelEnv(eqx.Module):
     """A world model with the interface of an environment. A pytree, so that compiled functions can take it."""
 

@@ -118,8 +118,12 @@ def train(
     callbacks: list[Callback],
     save_every: SaveEvery = SaveEvery(),
     should_stop: Callable[[], bool] = lambda: False,
+    after_iteration: Callable[[TrainState], None] = lambda state: None,
 ) -> TrainState:
-    """Train until all iterations are done or `should_stop` returns true; either way the state is saved."""
+    """Train until all iterations are done or `should_stop` returns true; either way the state is saved.
+
+    `after_iteration` may look at the state, which is gone when the next part begins: its arrays are written over.
+    """
     agent = agent_of(config)
     so_far = _IterationMetrics.from_notes(notes)
     iteration, part = int(state.iteration), int(state.part)
@@ -162,6 +166,7 @@ def train(
             run.append_metrics(line)
             for callback in callbacks:
                 callback.on_iteration(line)
+            after_iteration(state)
             so_far = _IterationMetrics({}, {}, {})
         overdue = time.monotonic() - saved_at > 60 * save_every.minutes
         if overdue or (part == 0 and iteration - saved_iteration >= save_every.iterations):

@@ -13,7 +13,7 @@ from itc.settings import MOST, from_json, is_finite
 from itc.train.config import TrainConfig
 from itc.train.configs import CONFIGS
 from itc.train.errors import TrainError
-from itc.train.files import append_line, free_name, links_out_of, read_json, replace_file
+from itc.train.files import append_line, free_name, links_out_of, read_json, replace_file, write_json
 from itc.train.lock import LOCK
 from itc.train.origin import versions
 
@@ -24,6 +24,7 @@ EVALUATION = "evaluation.json"  # results of the last `itc evaluate`
 EVALUATED = dict.fromkeys(
     ("return", "random_return", "length", "episodes", "iterations", "interactions", "return_percent", "score"), float
 ) | {"return_interval": list, "random_return_interval": list, "success_rates": dict}
+WORLD = "world.json"  # a folder with this file is a world (`world_folder`), not a run
 EARLIER = "earlier"  # subfolder with the files of earlier runs, after --from-scratch
 
 
@@ -51,6 +52,16 @@ class RunFolder:
     @property
     def metrics(self) -> Path:
         return self.path / METRICS
+
+    @property
+    def results(self) -> Path:
+        """Where measurements are written: to the run. A world is read-only; what is measured of it goes elsewhere."""
+        return Path("runs") / "worlds" / self.path.resolve().name if (self.path / WORLD).is_file() else self.path
+
+    def measured(self, name: str) -> Path:
+        """A file of measurements: the one written last, or the one that a world came with."""
+        written = self.results / name
+        return written if written.is_file() else self.path / name
 
     def has_config(self) -> bool:
         return (self.path / CONFIG).is_file()
@@ -165,11 +176,11 @@ class RunFolder:
         append_line(self.metrics, json.dumps(line))
 
     def write_evaluation(self, numbers: dict[str, Any]) -> None:
-        replace_file(self.path / EVALUATION, json.dumps(numbers, indent=1) + "\n")
+        write_json(self.results / EVALUATION, numbers)
 
     def read_evaluation(self) -> dict[str, Any] | None:
         """Results of the last `itc evaluate`; None if there are none."""
-        file = self.path / EVALUATION
+        file = self.measured(EVALUATION)
         if not file.is_file():
             return None
         found = _read(file)

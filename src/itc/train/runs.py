@@ -11,11 +11,12 @@ from itc.envs.base import Environment
 from itc.envs.registry import allow, make
 from itc.envs.rollout import Player
 from itc.train import checkpoint
-from itc.train.agent import Agent
+from itc.train.agent import Agent, Starts
 from itc.train.agents import agent_of
 from itc.train.config import TrainConfig
 from itc.train.imagine import ModelEnv
 from itc.train.run_folder import RunError, RunFolder
+from itc.train.world_folder import is_world, read_world
 from itc.types import Rollout
 
 
@@ -29,6 +30,7 @@ class Run:
     config: TrainConfig
     env: Environment
     state: Any  # the agent's own kind of `TrainState`
+    starts: Starts | None = None  # of a world: starting windows; its replay buffer holds the same
 
     @property
     def agent(self) -> Agent:
@@ -73,7 +75,7 @@ class Run:
 
 
 def load(path: str | Path, env: str | None = None) -> Run:
-    """Read a run folder at its newest good checkpoint. Nothing in the folder is changed, or executed.
+    """Read a run folder at its newest good checkpoint, or a world. Nothing in the folder is changed, or executed.
 
     `env` names an environment of your own, `module:function`, that may be imported if the run was made with it.
     """
@@ -82,6 +84,9 @@ def load(path: str | Path, env: str | None = None) -> Run:
     if env is not None:
         allow(env)
     made = make(config.env)
+    if is_world(folder.path):
+        state, starts = read_world(folder.path, agent_of(config), made, config)
+        return Run(folder.path, preset, seed, config, made, state, starts)
     found = checkpoint.restore(folder.checkpoints, agent_of(config).shape_of_state(made, config))
     if found is None:
         raise RunError(f"{folder.path} has no checkpoint yet")

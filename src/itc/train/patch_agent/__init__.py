@@ -1,6 +1,7 @@
 """The agent of Craftax and MinAtar: tokens are image patches, a transformer predicts them, PPO trains the policy."""
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -10,10 +11,11 @@ from itc.decoding.config import DecodeConfig
 from itc.envs.base import Environment
 from itc.envs.rollout import Player
 from itc.policies.conv_gru import SamplingPolicy
-from itc.train.agent import Agent, CodePictures, Part
+from itc.train.agent import Agent, CodePictures, Part, Starts
 from itc.train.patch_agent.config import PatchConfig
+from itc.train.patch_agent.exported import in_use_only, world_state
 from itc.train.patch_agent.model_env import PatchWorld
-from itc.train.patch_agent.phases import imagine_from_replay, parts_of, world_of
+from itc.train.patch_agent.phases import imagine_from_replay, num_logits, parts_of, world_of
 from itc.train.patch_agent.state import PatchState, new_state, shape_of_state
 from itc.types import Rollout
 
@@ -34,12 +36,28 @@ class PatchAgent(Agent):
     def codes(self, state: PatchState) -> int:
         return int(state.codebook.size)
 
+    def token_limit(self, state: PatchState) -> int:
+        return min(self.codes(state), len(state.codebook.patches))
+
     def code_pictures(self, state: PatchState) -> CodePictures:
         patches = np.asarray(state.codebook.patches)
         return CodePictures(patches[: self.codes(state)], len(patches), "in the order in which they were found")
 
     def world(self, state: PatchState, env: Environment, config: PatchConfig, decoder: DecodeConfig) -> PatchWorld:
         return world_of(state, env, config, decoder)
+
+    def learned(self, state: PatchState, config: PatchConfig) -> dict[str, Any]:
+        model = in_use_only(state.world_model.model, self.codes(state), num_logits(state, config))
+        return {"policy": state.policy.network, "world_model": model, "codebook": state.codebook}
+
+    def shape_of_learned(self, env: Environment, config: PatchConfig) -> dict[str, Any]:
+        state = shape_of_state(env, config)
+        return {"policy": state.policy.network, "world_model": state.world_model.model, "codebook": state.codebook}
+
+    def state_of(
+        self, learned: dict[str, Any], config: PatchConfig, starts: Starts, iteration: int, part: int
+    ) -> PatchState:
+        return world_state(learned, starts, iteration, part)
 
     def imagine(
         self, state: PatchState, world: PatchWorld, config: PatchConfig, key: Array, num_envs: int, steps: int

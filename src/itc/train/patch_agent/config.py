@@ -127,6 +127,10 @@ class PatchConfig(TrainConfig):
         return self.imagine.steps
 
     @property
+    def burn_in(self) -> int:
+        return self.imagine.burn_in
+
+    @property
     def imagination_after(self) -> int | None:
         return self.imagine.warm_up if self.train_policy and self.imagine.updates else None
 

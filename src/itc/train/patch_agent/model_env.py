@@ -9,7 +9,7 @@ from jaxtyping import Int, Int32, UInt8
 
 from itc.decoding.config import DecodeConfig
 from itc.tokenizers import patches
-from itc.train.imagine import ImaginedStep, ModelEnv, prefill
+from itc.train.imagine import ImaginedStep, ModelEnv, Outlook, prefill
 from itc.types import EnvSpec
 from itc.world_models.gpt import Cache, WorldModel
 
@@ -53,17 +53,33 @@ class PatchWorld(ModelEnv):
         cache = prefill(consume, self.model.empty_cache(len(tokens)), tokens[:, :-1], actions)
         return ImaginationState(cache, tokens[:, -1], key)
 
+    @property
+    def codes(self) -> Int32[Array, ""]:
+        """Codes in use, as far as they have logits."""
+        return jnp.minimum(self.codebook.size, self.bucket)
+
+    def before_any_frame(self, b: int) -> Cache:
+        """The model's state at the beginning of a sequence."""
+        return self.model.empty_cache(b)
+
+    def predict(
+        self, cache: Cache, tokens: Int[Array, "b n"], action: Int[Array, " b"], reward_key: Array, done_key: Array
+    ) -> tuple[Cache, Outlook]:
+        """Take in one more frame with its action, and say what follows."""
+        cache, prediction = self.model.step(cache, tokens, action, self.bucket)
+        reward = random.categorical(reward_key, prediction.reward).astype(jnp.float32)
+        return cache, Outlook(prediction.tokens, reward, random.categorical(done_key, prediction.done) == 1)
+
     def step(self, state: ImaginationState, action: Int[Array, " b"]) -> tuple[ImaginationState, ImaginedStep]:
         key, reward_key, done_key, token_key = random.split(state.key, 4)
-        cache, prediction = self.model.step(state.cache, state.tokens, action, self.bucket)
-        done = random.categorical(done_key, prediction.done) == 1
-        is_first, codes = None if self.copy_after_done else done, jnp.minimum(self.codebook.size, self.bucket)
-        decoded = self.decode(prediction.tokens, state.tokens, token_key, is_first, codes)
+        cache, outlook = self.predict(state.cache, state.tokens, action, reward_key, done_key)
+        is_first = None if self.copy_after_done else outlook.done
+        decoded = self.decode(outlook.logits, state.tokens, token_key, is_first, self.codes)
         outcome = ImaginedStep(
             frame=self.render(decoded.tokens),
-            reward=random.categorical(reward_key, prediction.reward).astype(jnp.float32),
-            terminated=done,
-            truncated=jnp.zeros_like(done),
+            reward=outlook.reward,
+            terminated=outlook.done,
+            truncated=jnp.zeros_like(outlook.done),
             tokens=decoded.tokens,
             source=decoded.source,
         )

@@ -1,6 +1,7 @@
 """The agent of Atari: a VQ-VAE makes tokens, a retention network predicts them, the policy learns in imagination."""
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -11,8 +12,9 @@ from itc.envs.base import Environment
 from itc.envs.rollout import Player
 from itc.policies.token_player import TokenPolicy
 from itc.tokenizers.vqvae import VQVAE
-from itc.train.agent import Agent, CodePictures, Part
+from itc.train.agent import Agent, CodePictures, Part, Starts
 from itc.train.vq_agent.config import VQConfig
+from itc.train.vq_agent.exported import world_state
 from itc.train.vq_agent.learn_tokenizer import perceptual_of
 from itc.train.vq_agent.model_env import VQWorld
 from itc.train.vq_agent.phases import imagine_from_replay, parts_of, player_of, world_of
@@ -43,6 +45,9 @@ class VQAgent(Agent):
     def codes(self, state: VQState) -> int:
         return int(state.tokenizer.in_use.sum())
 
+    def token_limit(self, state: VQState) -> int:
+        return state.tokenizer.model.config.codes
+
     def code_pictures(self, state: VQState) -> CodePictures:
         """Each code is decoded in a frame of that code only, because its picture depends on its neighbours."""
         vqvae, in_use = state.tokenizer.model, np.flatnonzero(state.tokenizer.in_use)
@@ -56,6 +61,22 @@ class VQAgent(Agent):
 
     def world(self, state: VQState, env: Environment, config: VQConfig, decoder: DecodeConfig) -> VQWorld:
         return world_of(state, env, config, decoder)
+
+    def learned(self, state: VQState, config: VQConfig) -> dict[str, Any]:
+        tokenizer = state.tokenizer
+        return {
+            "policy": state.policy.network,
+            "world_model": state.world_model.model,
+            "tokenizer": tokenizer.model,
+            "latent_stats": tokenizer.latent_stats,
+            "idle": tokenizer.idle,
+        }
+
+    def shape_of_learned(self, env: Environment, config: VQConfig) -> dict[str, Any]:
+        return self.learned(shape_of_state(env, config), config)
+
+    def state_of(self, learned: dict[str, Any], config: VQConfig, starts: Starts, iteration: int, part: int) -> VQState:
+        return world_state(learned, starts, iteration, part)
 
     def imagine(
         self, state: VQState, world: VQWorld, config: VQConfig, key: Array, num_envs: int, steps: int

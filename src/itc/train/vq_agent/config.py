@@ -219,6 +219,10 @@ class VQConfig(TrainConfig):
         return self.world_model.context_frames - CONTEXT
 
     @property
+    def burn_in(self) -> int:
+        return self.imagine.burn_in
+
+    @property
     def imagination_after(self) -> int | None:
         if not (self.train_policy and self.imagine.updates):
             return None

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int, Int32, UInt8
 from itc.decoding.config import DecodeConfig
 from itc.networks.hl_gauss import REWARDS
 from itc.tokenizers.vqvae import VQVAE, Statistics
-from itc.train.imagine import ImaginedStep, ModelEnv, prefill
+from itc.train.imagine import ImaginedStep, ModelEnv, Outlook, prefill
 from itc.types import EnvSpec
 from itc.world_models.losses import cross_entropies
 from itc.world_models.pop import POPWorldModel, RetentionState
@@ -60,6 +60,26 @@ class VQWorld(ModelEnv):
         self, recurrent_state: RetentionState, tokens: Int[Array, "b n"], action: Int[Array, " b"]
     ) -> RetentionState:
         return self.model.observe(recurrent_state, self.tokenizer.embedding(tokens), action)
+
+    codes: ClassVar[None] = None  # all may be generated
+
+    def before_any_frame(self, b: int) -> RetentionState:
+        """The model's state at the beginning of a sequence."""
+        return self.model.empty_state(b)
+
+    def predict(
+        self,
+        recurrent_state: RetentionState,
+        tokens: Int[Array, "b n"],
+        action: Int[Array, " b"],
+        reward_key: Array,
+        done_key: Array,
+    ) -> tuple[RetentionState, Outlook]:
+        """Take in one more frame with its action, and say what follows; the reward is without the intrinsic one."""
+        recurrent_state = self._consume(recurrent_state, tokens, action)
+        prediction = self.model.predict(recurrent_state)
+        done = random.categorical(done_key, prediction.done) == 1
+        return recurrent_state, Outlook(prediction.tokens, REWARDS.mean(prediction.reward), done)
 
     def step(self, state: VQImaginationState, action: Int[Array, " b"]) -> tuple[VQImaginationState, ImaginedStep]:
         key, done_key, token_key = random.split(state.key, 3)

@@ -11,6 +11,7 @@ from itc.evaluate.metrics import Line, is_number, lines_of
 from itc.evaluate.records import MEASURES, read_measures
 from itc.train import checkpoint
 from itc.train.run_folder import RunError, RunFolder
+from itc.train.world_folder import is_world
 
 
 class Measured(NamedTuple):
@@ -47,7 +48,7 @@ def read_runs(paths: Sequence[Path]) -> list[ReadRun]:
 def read_run(path: Path) -> ReadRun:
     folder = RunFolder(path)
     config, preset, seed = folder.read_config()
-    if not checkpoint.names(folder.checkpoints):
+    if not is_world(path) and not checkpoint.names(folder.checkpoints):
         raise RunError(f"{path} has no checkpoint yet")
     return ReadRun(
         path=path,
@@ -57,8 +58,8 @@ def read_run(path: Path) -> ReadRun:
         versions=folder.read_versions(),
         metrics=lines_of(folder),
         evaluation=folder.read_evaluation() or {},
-        accuracy=_measures(path / MEASURES / "accuracy.json"),
-        hallucination=_measures(path / MEASURES / "hallucination.json"),
+        accuracy=_measures(folder.measured(f"{MEASURES}/accuracy.json")),
+        hallucination=_measures(folder.measured(f"{MEASURES}/hallucination.json")),
     )
 
 

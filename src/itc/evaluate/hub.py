@@ -1,0 +1,64 @@
+"""Exchange worlds with a repository of the Hugging Face hub, at a pinned revision."""
+
+import re
+import shutil
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from itc.extras import require
+from itc.train.run_folder import WORLD
+from itc.train.runs import load
+from itc.train.world_folder import MEASURED, NEEDED, WorldError, is_world, read_notes
+
+FILES = [WORLD, *NEEDED, *MEASURED]  # nothing else is sent or fetched
+REPOSITORY = re.compile(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}")
+REVISION = re.compile(r"[0-9a-f]{40}")
+
+
+def push(folder: Path, repository: str) -> str:
+    """Send a world; returns the revision it has there."""
+    require("huggingface_hub", extra="hub", purpose="itc push")
+    hub: Any = import_module("huggingface_hub")
+    _check(repository)
+    if not is_world(folder):
+        raise WorldError(f"{folder} is not a world; `itc export` makes one of a run")
+    read_notes(folder)  # nobody gets a damaged one
+    api = hub.HfApi()
+    api.create_repo(repository, exist_ok=True)
+    sent = api.upload_folder(
+        repo_id=repository, folder_path=str(folder), allow_patterns=FILES, commit_message=f"World {folder.name}"
+    )
+    return sent.oid
+
+
+def pull(repository: str, revision: str, folder: Path) -> Path:
+    """Fetch a world at a revision to a new folder, which is there only if everything in it is right."""
+    require("huggingface_hub", extra="hub", purpose="itc pull")
+    hub: Any = import_module("huggingface_hub")
+    _check(repository)
+    if not REVISION.fullmatch(revision):
+        raise WorldError(
+            f"revision must be a commit of 40 hexadecimal digits, got {revision[:60]!r}: names of branches may move"
+        )
+    if folder.exists():
+        raise WorldError(f"{folder} exists already; nothing is overwritten")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder.parent, prefix=".itc-pull-") as scratch:
+        fetched = Path(scratch) / "fetched"
+        hub.snapshot_download(repository, revision=revision, local_dir=str(fetched), allow_patterns=FILES)
+        if not is_world(fetched):
+            raise WorldError(f"{repository} at {revision[:12]} is not a world: it has no {WORLD}")
+        wanted = Path(scratch) / folder.name
+        for name in (WORLD, *read_notes(fetched).files):  # without what the library leaves beside them
+            (wanted / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(fetched / name, wanted / name)
+        load(wanted)
+        wanted.rename(folder)
+    return folder
+
+
+def _check(repository: str) -> None:
+    if not REPOSITORY.fullmatch(repository):
+        raise WorldError(f"the repository must be OWNER/NAME, got {repository[:80]!r}")

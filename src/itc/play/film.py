@@ -1,0 +1,93 @@
+"""A recording as a moving picture: the panels side by side."""
+
+import io
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+
+from itc.play.panels import Panel, Shown
+from itc.play.session import Session
+from itc.viewer.filmstrip import as_picture
+
+HEIGHT = 288  # pixels, about
+GAP = 12  # pixels between panels
+CAPTION = 18  # pixels above each panel for its name
+LONGEST = 1000  # steps
+DARK, LIGHT = 24, (236, 232, 224)  # around the panels, and the letters there
+
+Picture = UInt8[np.ndarray, "H W 3"]
+
+
+def pictures_of(session: Session, last: int) -> list[np.ndarray]:
+    """The last steps, with the frame before them."""
+    steps = min(last, session.steps, LONGEST)
+    pictures = []
+    for at in range(session.steps - steps, session.steps + 1):
+        shown = [(panel, panel.history[min(at, len(panel.history) - 1)]) for panel in session.panels]
+        pictures.append(side_by_side([labelled(picture_of(panel, one), panel.name, one.ended) for panel, one in shown]))
+    return pictures
+
+
+def picture_of(panel: Panel, shown: Shown) -> Picture:
+    """One frame as it is drawn on the page."""
+    game = panel.game
+    if shown.picture is not None:
+        return as_picture(shown.picture, game.spec.frame_max)
+    (h, w), (_, ph, pw, _) = game.spec.grid, game.atlas.shape
+    return game.atlas[shown.frame.tokens].reshape(h, w, ph, pw, 3).swapaxes(1, 2).reshape(h * ph, w * pw, 3)
+
+
+def labelled(picture: Picture, name: str, ended: bool) -> UInt8[np.ndarray, "height width 3"]:
+    """Enlarged, its name above; darker after its end."""
+    from PIL import Image, ImageDraw
+
+    scale = max(1, round(HEIGHT / picture.shape[0]))
+    large = picture.repeat(scale, axis=0).repeat(scale, axis=1)
+    canvas = np.full((large.shape[0] + CAPTION, large.shape[1], 3), DARK, np.uint8)
+    canvas[CAPTION:] = large // 2 if ended else large
+    image = Image.fromarray(canvas)
+    words = f"{name}{' (ended)' if ended else ''}".encode("ascii", "replace").decode()
+    ImageDraw.Draw(image).text((2, 3), words, fill=LIGHT)
+    return np.asarray(image)
+
+
+def side_by_side(pictures: Sequence[np.ndarray]) -> Picture:
+    gap = np.full((pictures[0].shape[0], GAP, 3), DARK, np.uint8)
+    return np.concatenate([part for picture in pictures for part in (picture, gap)][:-1], axis=1)
+
+
+def gif(pictures: Sequence[np.ndarray], per_second: float) -> bytes:
+    """An animation that repeats."""
+    from PIL import Image
+
+    images, file = [Image.fromarray(picture) for picture in pictures], io.BytesIO()
+    duration = round(1000 / per_second)
+    images[0].save(file, format="GIF", save_all=True, append_images=images[1:], duration=duration, loop=0)
+    return file.getvalue()
+
+
+def film_of(session: Session, last: int, per_second: float = 6.0) -> bytes:
+    """The last steps as an animated GIF."""
+    return gif(pictures_of(session, last), per_second)
+
+
+def write_film(session: Session, last: int, path: Path, per_second: float = 6.0) -> None:
+    """As a GIF, or as an MP4 where ffmpeg is installed."""
+    if path.suffix == ".gif":
+        path.write_bytes(film_of(session, last, per_second))
+        return
+    ffmpeg = shutil.which("ffmpeg")
+    if path.suffix != ".mp4" or ffmpeg is None:
+        wanted = "ffmpeg, which is not installed" if path.suffix == ".mp4" else "a name that ends in .gif or .mp4"
+        raise ValueError(f"writing {path} needs {wanted}")
+    pictures = pictures_of(session, last)
+    height, width, _ = pictures[0].shape
+    command = [
+        ffmpeg, "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r",
+        str(per_second), "-i", "-", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-pix_fmt", "yuv420p", str(path),
+    ]  # fmt: skip
+    subprocess.run(command, input=b"".join(picture.tobytes() for picture in pictures), check=True)

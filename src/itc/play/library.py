@@ -1,0 +1,45 @@
+"""The worlds that can be opened: those of the package, and the runs and folders named on the command line."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from itc.envs.registry import ENVIRONMENTS, make
+from itc.play.game import Game, game_of
+from itc.train.run_folder import RunFolder
+from itc.train.runs import load
+from itc.worlds import find, names
+
+
+class Library:
+    """Worlds by name; each is loaded once, when it is first opened."""
+
+    def __init__(self, given: Sequence[Path] = ()):
+        paths = {name: find(name) for name in names()}
+        here = {path.resolve().name: path for path in map(find, given)}
+        self.paths = {**here, **{name: path for name, path in paths.items() if name not in here}}
+        self.opened = next(iter(here), None) if len(here) == 1 else None  # which the page opens by itself
+        self.games: dict[str, Game] = {}
+
+    def listed(self) -> list[dict[str, Any]]:
+        """What the page offers."""
+        return [{"name": name, "environment": self._environment(path)} for name, path in self.paths.items()]
+
+    def _environment(self, path: Path) -> str:
+        config, _, _ = RunFolder(path).read_config()
+        if config.env not in ENVIRONMENTS:
+            make(config.env)  # raises unless the player named it: a folder alone cannot ask for code
+        return config.env
+
+    def open(self, name: str, say: Callable[[str], None]) -> Game:
+        """Load a world, or return it if that was done before."""
+        if name not in self.paths:
+            raise ValueError(f"there is no world {name!r:.60}; there are {', '.join(self.paths) or 'none'}")
+        if name not in self.games:
+            say(f"loading {name}")
+            config, _, _ = RunFolder(self.paths[name]).read_config()
+            say(f"preparing {config.env}")
+            make(config.env)
+            say("reading the weights")
+            self.games[name] = game_of(name, load(self.paths[name]), say)
+        return self.games[name]

@@ -1,0 +1,190 @@
+"""A session: panels that start alike and get the same actions, rewound and replayed to the same tokens."""
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from itc.play.film import film_of, write_film
+from itc.play.panels import REWIND, first_block
+from itc.play.recording import Recording, read_recording, write_recording
+from itc.play.session import Refused, Session
+
+ALL = ["paper", "conserving", "real"]
+
+
+@pytest.fixture
+def session(game):
+    played = Session(game, seed=1)
+    played.show(ALL)
+    return played
+
+
+def tokens(session):
+    return [panel.shown.frame.tokens.tolist() for panel in session.panels]
+
+
+def play(session, actions):
+    """As long as nothing has ended."""
+    for action in actions:
+        if session.over:
+            break
+        session.step(action)
+
+
+def test_all_panels_start_at_the_same_frame(session, game):
+    first, *others = tokens(session)
+    assert all(other == first for other in others)
+    assert first == game.starts.tokens[session.window, -1].tolist()
+
+
+def test_the_real_panel_is_the_simulator_in_the_same_state(session, game):
+    import jax.numpy as jnp
+
+    from itc.train.world_folder import simulator_state
+
+    state = simulator_state(game.run.env, game.starts, session.window)
+    session.step(3)
+    _, outcome = game.run.env.step(state, jnp.array([3], jnp.int32))
+    if not outcome.terminated[0]:
+        assert session.panels[2].shown.frame.tokens.tolist() == game.encode(np.asarray(outcome.frame[0])).tolist()
+
+
+def test_a_replay_ends_in_the_same_tokens(session, game, tmp_path):
+    play(session, [0, 1, 2, 3, 4, 1])
+    session.configure(1, {"temperature": 0.7})
+    play(session, [1, 1])
+    write_recording(session.recording(), tmp_path / "recording.json")
+    other = Session(game, seed=2)
+    other.replay(read_recording(tmp_path / "recording.json"))
+    assert tokens(other) == tokens(session)
+    assert other.recording() == session.recording()
+    assert len((tmp_path / "recording.json").read_text()) < 1500
+
+
+def test_a_replay_that_ends_differently_is_noticed(session, game):
+    play(session, [1, 2])
+    wrong = replace(session.recording(), actions=(0, *session.recording().actions[1:]), result="0")
+    with pytest.raises(Refused, match="ends differently"):
+        Session(game).replay(wrong)
+
+
+def test_back_and_forth_is_exact(session):
+    """Far enough that the model's context is filled several times."""
+    play(session, [1, 2, 3, 4] * 4)
+    steps, there = session.steps, tokens(session)
+    actions = list(session.actions)
+    assert session.rewind(7) == 7
+    assert session.steps == steps - 7
+    play(session, actions[steps - 7 :])
+    assert tokens(session) == there
+
+
+def test_it_goes_back_two_hundred_steps(game):
+    session = Session(game, seed=3)
+    session.show(["real"])
+    while session.steps < 210 and not session.over:
+        session.step(0)
+    assert REWIND > 200
+    steps = session.steps
+    assert session.rewind(200) == min(200, steps)
+
+
+def test_a_panel_that_comes_later_gets_all_actions(session, game):
+    play(session, [1, 2, 3])
+    other = Session(game, seed=1)
+    other.begin(session.window, session.seed)
+    other.show(["paper"])
+    play(other, [1, 2, 3])
+    other.show(ALL)
+    assert tokens(other) == tokens(session)
+
+
+def test_settings_act_from_the_next_step_on_and_are_undone_by_going_back(session):
+    play(session, [1, 2])
+    before = session.panels[1].config
+    session.configure(1, {"wildcard_cost": 0.0})
+    play(session, [1])
+    assert (session.panels[1].shown.frame.source < 0).all() or session.panels[1].shown.ended
+    session.rewind(2)
+    assert session.panels[1].config == before
+
+
+def test_the_policy_plays(session, game):
+    action = session.step(None)
+    assert 0 <= action < game.spec.num_actions
+    assert session.actions == [action]
+
+
+def test_what_is_not_possible_is_refused(session, game):
+    for wrong, words in (
+        (lambda: session.show(["nothing"]), "there is no decoder"),
+        (lambda: session.show(["paper", "paper"]), "each another"),
+        (lambda: session.configure(2, {"temperature": 1.0}), "no decoder"),
+        (lambda: session.configure(0, {"temperature": -1.0}), "temperature must be at least"),
+        (lambda: session.configure(0, {"noise": "edge"}), "needs affinity"),
+    ):
+        with pytest.raises(Refused, match=words):
+            wrong()
+    session.panels[0]._end(0.0)
+    with pytest.raises(Refused, match="has ended"):
+        session.step(0)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": 2}, "not a recording"),
+        ({"actions": [1, -1]}, "whole number"),
+        ({"actions": "x"}, "actions of the recording"),
+        ({"panels": [1]}, "panels of the recording"),
+        ({"changes": [[0, 0, {"path": "/etc/passwd"}]]}, "changes of the recording"),
+        ({"changes": 3}, "changes of the recording"),
+        ({"window": True}, "window of the recording"),
+        ({"world": "x" * 1000}, "short text"),
+        ({"more": 1}, "has no 'more'"),
+    ],
+)
+def test_recordings_are_checked(session, change, words):
+    value = json.loads(json.dumps(session.recording().to_json())) | change
+    with pytest.raises(ValueError, match=words):
+        Recording.from_json(value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"identity": "0"}, "another world"),
+        ({"window": 999}, "window 999"),
+        ({"actions": (77,)}, "does not have"),
+        ({"panels": ("made up",)}, "panels that are not here"),
+        ({"changes": ((0, 2, {"temperature": 1.0}),)}, "without a decoder"),
+        ({"changes": ((0, 0, {"temperature": -1.0}),)}, "not possible"),
+    ],
+)
+def test_recordings_that_do_not_fit_are_refused(session, change, words):
+    recording = replace(session.recording(), **change)
+    with pytest.raises(Refused, match=words):
+        session.replay(recording)
+
+
+def test_a_film_has_a_picture_for_every_step(session, tmp_path):
+    import io
+
+    from PIL import Image
+
+    play(session, [1, 2, 3])
+    with Image.open(io.BytesIO(film_of(session, 2))) as film:
+        assert film.n_frames == min(2, session.steps) + 1
+    with pytest.raises(ValueError, match="ends in"):
+        write_film(session, 2, tmp_path / "film.avi")
+
+
+@pytest.mark.parametrize("context", [1, 2, 3, 8, 20])
+def test_the_context_never_overflows(context):
+    begins = [first_block(at, context) for at in range(200)]
+    assert all(0 <= at - begin < context for at, begin in enumerate(begins))
+    assert all(later >= earlier for earlier, later in pairwise(begins))
+    assert all(at - begin >= min(at, context // 2) for at, begin in enumerate(begins))

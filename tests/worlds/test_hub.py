@@ -1,0 +1,102 @@
+"""Worlds through a hub: a fake one, a folder for each revision."""
+
+import hashlib
+import shutil
+import sys
+from fnmatch import fnmatch
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from commands import assert_refused, run
+from itc.train.world_folder import read_notes
+
+MISSING = "f" * 40
+
+
+class FakeHub:
+    """What we use of huggingface_hub, kept in a folder."""
+
+    def __init__(self, root):
+        self.root = root
+
+    def create_repo(self, repository, exist_ok):
+        assert exist_ok
+        (self.root / repository).mkdir(parents=True, exist_ok=True)
+
+    def upload_folder(self, repo_id, folder_path, allow_patterns, commit_message):
+        revision = hashlib.sha1(f"{repo_id}{len(list((self.root / repo_id).iterdir()))}".encode()).hexdigest()
+        self._copy(folder_path, self.root / repo_id / revision, allow_patterns)
+        return SimpleNamespace(oid=revision)
+
+    def snapshot_download(self, repository, revision, local_dir, allow_patterns):
+        if not (self.root / repository / revision).is_dir():
+            raise OSError(f"there is no revision {revision}")
+        self._copy(self.root / repository / revision, local_dir, allow_patterns)
+        return local_dir
+
+    def _copy(self, source, target, patterns):
+        from pathlib import Path
+
+        for file in Path(source).rglob("*"):
+            name = file.relative_to(source).as_posix()
+            if file.is_file() and any(fnmatch(name, pattern) for pattern in patterns):
+                (Path(target) / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, Path(target) / name)
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    fake, module = FakeHub(tmp_path / "hub"), ModuleType("huggingface_hub")
+    module.__spec__ = SimpleNamespace(name="huggingface_hub")
+    module.HfApi, module.snapshot_download = lambda: fake, fake.snapshot_download
+    monkeypatch.setitem(sys.modules, "huggingface_hub", module)
+    return fake
+
+
+def pushed(hub, world):
+    done = run("push", str(world), "us/tiny")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("--revision ")[1].split("`")[0]
+
+
+def test_there_and_back(hub, exported_world, tmp_path):
+    revision = pushed(hub, exported_world)
+    done = run("pull", "us/tiny", str(tmp_path / "tiny"), "--revision", revision)
+    assert done.returncode == 0, done.stderr
+    assert read_notes(tmp_path / "tiny") == read_notes(exported_world)
+    there = {
+        file.relative_to(tmp_path / "tiny").as_posix() for file in (tmp_path / "tiny").rglob("*") if file.is_file()
+    }
+    assert there == {"world.json", *read_notes(exported_world).files}
+
+
+def test_only_files_of_a_world_are_sent(hub, exported_world, tmp_path):
+    world = shutil.copytree(exported_world, tmp_path / "world")
+    (world / "secret.txt").write_text("not for others")
+    revision = pushed(hub, world)
+    assert not (hub.root / "us/tiny" / revision / "secret.txt").exists()
+
+
+def test_what_was_changed_there_is_not_kept(hub, exported_world, tmp_path):
+    revision = pushed(hub, exported_world)
+    (hub.root / "us/tiny" / revision / "config.json").write_text("{}")
+    assert_refused(["pull", "us/tiny", str(tmp_path / "new"), "--revision", revision], "its digest differs")
+    assert not list(tmp_path.glob("*new*"))
+
+
+def test_mistakes_are_sentences(hub, exported_world, trained_run, tmp_path):
+    new = str(tmp_path / "new")
+    for words, said in (
+        (["push", str(trained_run), "us/tiny"], "is not a world; `itc export` makes one"),
+        (["push", str(exported_world), "../x"], "must be OWNER/NAME"),
+        (["pull", "us/tiny", new, "--revision", "main"], "names of branches may move"),
+        (["pull", "us/tiny", new, "--revision", MISSING], "there is no revision"),
+        (["pull", "us/tiny", str(exported_world), "--revision", MISSING], "exists already"),
+    ):
+        assert_refused(words, said)
+
+
+def test_without_the_extra_it_is_named(exported_world, monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    assert_refused(["push", str(exported_world), "us/tiny"], "pip install 'itc-world-models[hub]'")
