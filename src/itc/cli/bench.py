@@ -97,7 +97,9 @@ def bench(
 
 def _stopping_at_mistakes(records: "Iterator[Record]") -> "Iterator[Record]":
     """An unknown preset or device, or a preset too large for the device, ends the command with a sentence."""
+    from itc.bench.gpu.device import BadRequest
+
     try:
         yield from records
-    except ValueError as mistake:
+    except BadRequest as mistake:
         sys.exit(f"itc bench: {mistake}")

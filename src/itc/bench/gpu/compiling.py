@@ -24,7 +24,9 @@ class Compiled:
     counts: Counts
     arguments: int  # bytes
     beyond: int  # bytes that it takes beyond its arguments while it runs
-    seconds: float  # of processor time, for tracing, lowering and compiling: as many in whatever else is running
+    # Of this process's processor time, for tracing, lowering and compiling, so that whatever else is running does not
+    # count; nor does the assembler, which may be a process of its own.
+    seconds: float
 
 
 class Compiler:

@@ -9,7 +9,11 @@ from typing import Any
 FOLDER = Path(__file__).parent / "devices"
 
 
-class UnknownDevice(ValueError):
+class BadRequest(ValueError):
+    """What is asked for does not exist, or does not fit."""
+
+
+class UnknownDevice(BadRequest):
     """There is no description of a device of this name."""
 
 

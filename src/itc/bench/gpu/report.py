@@ -8,7 +8,7 @@ from typing import Any
 import jax
 
 from itc.bench.gpu.compiling import Compiled, Compiler
-from itc.bench.gpu.device import Device, find_device
+from itc.bench.gpu.device import BadRequest, Device, find_device
 from itc.bench.gpu.estimate import Seconds, estimate
 from itc.bench.gpu.programs import GpuProgram, programs_of
 from itc.bench.measure import Record, Target, limit_record
@@ -34,7 +34,7 @@ TARGETS = {
 }
 
 
-class DoesNotFit(ValueError):
+class DoesNotFit(BadRequest):
     """A preset that needs more memory than the device has."""
 
 
@@ -50,7 +50,10 @@ class Measured:
 def bench_gpu(presets: Sequence[str] = PRESETS, device_name: str = DEVICE) -> Iterator[Record]:
     """Every number, as it is found."""
     device = find_device(device_name)
-    configs = {preset: find(preset).config for preset in presets}  # a wrong name stops it before anything is compiled
+    try:
+        configs = {preset: find(preset).config for preset in presets}
+    except ValueError as unknown:
+        raise BadRequest(str(unknown)) from unknown
     for config in configs.values():
         require_for(config.env)
     compiler = Compiler(device)
