@@ -206,6 +206,8 @@ def test_every_phase_of_both_agents_is_compiled(preset, programs, monkeypatch):
     names = [name.split(": ")[1] for name in found if name.endswith(": launches")]
     assert ", ".join(names) == programs
     label = f"{preset} on rtx3090: "
+    if "encode 8192 frames" in names:
+        assert found[f"{label}encode 8192 frames: launches"].value == 1000 * 8192 / 64, "batches of 64, in a loop"
     assert found[f"{label}world-model update: host callbacks"].ok
     assert found[f"{label}whole run: memory"].value >= 5
     run, in_graphs = (found[f"{label}whole run: estimate{way}"].value for way in ("", " in CUDA graphs"))

@@ -22,6 +22,7 @@ class GpuProgram:
     per_iteration: int  # calls in an iteration in which everything is trained
     per_run: int  # calls in a whole run
     learns: bool = True  # playing and reading do not
+    rounds: int = 1  # of its loop of unknown length, if it has one, as often as it may run
 
 
 def programs_of(env: Environment, config: Any) -> tuple[Any, Iterator[GpuProgram]]:

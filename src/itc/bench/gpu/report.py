@@ -8,6 +8,7 @@ from typing import Any
 import jax
 
 from itc.bench.gpu.compiling import Compiled, Compiler
+from itc.bench.gpu.count import Counts
 from itc.bench.gpu.device import BadRequest, Device, find_device
 from itc.bench.gpu.estimate import Seconds, estimate
 from itc.bench.gpu.programs import GpuProgram, programs_of
@@ -44,6 +45,7 @@ class Measured:
 
     program: GpuProgram
     compiled: Compiled
+    counts: Counts  # of one call
     seconds: Seconds  # of one call
 
 
@@ -67,7 +69,8 @@ def _of_preset(preset: str, config: Any, device: Device, compiler: Compiler) -> 
     measured = []
     for program in programs:
         compiled = compiler.compile(program.function, *program.arguments, precision=config.matmul_precision())
-        one = Measured(program, compiled, estimate(compiled.counts, device, config.precision))
+        counts = compiled.counts.times(program.rounds)
+        one = Measured(program, compiled, counts, estimate(counts, device, config.precision))
         measured.append(one)
         yield from _of_program(preset, one, device)
     held = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state) if hasattr(leaf, "dtype"))
@@ -83,7 +86,7 @@ def _of_preset(preset: str, config: Any, device: Device, compiler: Compiler) -> 
 
 def _of_program(preset: str, one: Measured, device: Device) -> Iterator[Record]:
     """Numbers of one update or step are those of a call, divided by how many it makes."""
-    program, compiled, counts = one.program, one.compiled, one.compiled.counts
+    program, compiled, counts = one.program, one.compiled, one.counts
     name, at_once = program.name, program.at_once
 
     def record(what: str, value: float, unit: str) -> Record:

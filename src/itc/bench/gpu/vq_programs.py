@@ -36,8 +36,9 @@ def _programs(env: Environment, config: VQConfig, state: VQState) -> Iterator[Gp
     reading = (state.buffer, state.tokenizer.model, number_shape(), number_shape())
     calls = -(-config.collect.replay_frames // phases.FRAMES_PER_PART)
     of_run = -(-frames_read(config) // phases.FRAMES_PER_PART)
-    frames = phases.FRAMES_PER_PART
-    yield GpuProgram(f"encode {frames} frames", phases.encode_replay, reading, 1, calls, of_run, learns=False)
+    frames, rounds = phases.FRAMES_PER_PART, phases.FRAMES_PER_PART // phases.ENCODE_BATCH
+    name = f"encode {frames} frames"
+    yield GpuProgram(name, phases.encode_replay, reading, 1, calls, of_run, learns=False, rounds=rounds)
     at_once = per_call(config.world_model_learning.updates, phases.UPDATES_PER_PART)
     given = (state.world_model, state.buffer, state.tokenizer.model.codebook, key, at_once, config)
     calls = config.world_model_learning.updates // at_once
