@@ -298,6 +298,59 @@ def test_times_table() -> str:
     return "\n".join(lines)
 
 
+def gpu_presets_table() -> str:
+    """Memory and estimated hours of each preset and device."""
+    lines = ["| preset | device | memory | estimated run | with CUDA graphs |", "|---|---|---|---|---|"]
+    for (preset, device), programs in gpu_records().items():
+        run = programs["whole run"]
+        cells = (
+            f"{run['memory']['value']:.1f} GB",
+            *(f"{run[name]['value']:.1f} h" for name in ("estimate", "estimate in CUDA graphs")),
+        )
+        lines.append(f"| `{preset}` | {device} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def gpu_programs_table() -> str:
+    """Every program of every preset."""
+    columns = {
+        "launches": "{:,.0f}",
+        "loops of unknown length": "{:.0f}",
+        "branches": "{:.0f}",
+        "host callbacks": "{:.0f}",
+        "memory": "{:.2f} GB",
+        "compile time": "{:.0f} s",
+        "arithmetic": "{:.3g} TFLOP",
+        "memory traffic": "{:.3g} GB",
+        "estimate": "{:.3g} ms",
+    }
+    lines = [f"| preset, device | program | {' | '.join(columns)} |", "|---" * (len(columns) + 2) + "|"]
+    for (preset, device), programs in gpu_records().items():
+        for program, found in programs.items():
+            if "launches" in found:
+                cells = (_with_target(found[name], form) for name, form in columns.items())
+                lines.append(f"| `{preset}`, {device} | {program} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _with_target(record: dict, form: str) -> str:
+    value = form.format(record["value"])
+    if record["target"] is None or record["value"] == 0:
+        return value
+    wanted = record["target"].replace("<= ", "≤ ")
+    return f"{value} ({wanted}{'' if record['ok'] else ', **missed**'})"
+
+
+def gpu_records() -> dict[tuple[str, str], dict[str, dict[str, dict]]]:
+    """By preset and device, by program, by number."""
+    found: dict = {}
+    for record in json.loads((ROOT / "results/bench_gpu.json").read_text()):
+        where, program, number = record["name"].split(": ")
+        preset, device = where.split(" on ")
+        found.setdefault((preset, device), {}).setdefault(program, {})[number] = record
+    return found
+
+
 MEASURED_ENVS = ("craftax-classic", "minatar-breakout", "minatar-asterix", "minatar-freeway", "minatar-space_invaders")
 TABLES = {
     **{("docs/findings.md", f"accuracy {name}"): partial(accuracy_table, name) for name in MEASURED_ENVS},
@@ -318,6 +371,8 @@ TABLES = {
     ("README.md", "world table"): partial(bench_table, "world"),
     ("docs/decoders.md", "presets"): presets_table,
     ("CONTRIBUTING.md", "test times"): test_times_table,
+    ("docs/gpu.md", "gpu presets"): gpu_presets_table,
+    ("docs/gpu.md", "gpu programs"): gpu_programs_table,
     ("docs/atari.md", "foresight table"): partial(foresight_table, "atari_breakout"),
     ("docs/atari.md", "atari table"): partial(bench_table, "atari", everything=True, without=f"{PAPER}: "),
 }

@@ -93,6 +93,19 @@ def test_adding_and_sampling_at_the_papers_size_copy_no_buffer():
     assert sampling.temp_size_in_bytes < 2 * window
 
 
+@pytest.mark.parametrize("count", [0, 1, 3, 5])
+@pytest.mark.parametrize("times", [(2,), (6,), (7, 5)])
+def test_both_shapes_write_the_same(times, count):
+    """Some of the steps given, before, at and over the end of the ring."""
+    replay, steps = filled(*times), jax.tree.map(jnp.asarray, steps_from(500, 5))
+    one_by_one, at_once = (
+        write(replay, steps, jnp.int32(count))
+        for write in (replay_module.write_step_by_step, replay_module.write_at_once)
+    )
+    jax.tree.map(np.testing.assert_array_equal, at_once, one_by_one)
+    assert (np.asarray(at_once["time"]) % 1000 >= 500).sum() == NUM_ENVS * count
+
+
 def test_adding_writes_in_place():
     before = small_replay()
     place = before.steps["frame"].unsafe_buffer_pointer()

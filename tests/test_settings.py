@@ -78,7 +78,7 @@ def test_renamed_settings_are_gone_and_their_new_names_exist():
 
 def test_an_old_name_is_refused_only_where_it_was():
     config = dataclasses.asdict(PRESETS["craftax-classic/itc-paper"].config)
-    assert config["ppo"]["accumulate"] == 6  # not the earlier top-level setting of that name
+    assert config["ppo"]["accumulate"] == 1  # not the earlier top-level setting of that name
     with pytest.raises(ValueError, match=r"no setting accumulate; it is called ppo\.accumulate now"):
         from_json(PatchConfig, config | {"accumulate": 6})
     with pytest.raises(ValueError, match=r"no setting ppo\.newest$"):

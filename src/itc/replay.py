@@ -86,8 +86,17 @@ def sample(
 
 @partial(jax.jit, donate_argnames="replay")
 def _add(replay: Replay, steps: PyTree[Array], time: Int32[Array, ""]) -> Replay:
-    # Step by step: each is a copy into a known place, wherever the ring ends. (A scatter would do it in one
-    # operation, element by element.)
+    return Replay(
+        steps=lax.platform_dependent(replay, steps, time, cpu=write_step_by_step, default=write_at_once),
+        head=(replay.head + time) % replay.slots,
+        stored=jnp.minimum(replay.stored + time, replay.slots),
+    )
+
+
+def write_step_by_step(replay: Replay, steps: PyTree[Array], time: Int32[Array, ""]) -> PyTree[Array]:
+    """As a CPU wants it: each is a copy into a known place, wherever the ring ends. (A scatter would do it in one
+    operation, element by element.)"""
+
     def write(step, stored):
         slot = (replay.head + step) % replay.slots
         return jax.tree.map(
@@ -98,10 +107,16 @@ def _add(replay: Replay, steps: PyTree[Array], time: Int32[Array, ""]) -> Replay
             steps,
         )
 
-    return Replay(
-        steps=lax.fori_loop(0, time, write, replay.steps),
-        head=(replay.head + time) % replay.slots,
-        stored=jnp.minimum(replay.stored + time, replay.slots),
+    return lax.fori_loop(0, time, write, replay.steps)
+
+
+def write_at_once(replay: Replay, steps: PyTree[Array], time: Int32[Array, ""]) -> PyTree[Array]:
+    """As a GPU wants it: in one operation, without a loop of which the host must say how long it is."""
+    step = jnp.arange(jax.tree.leaves(steps)[0].shape[1], dtype=jnp.int32)
+    beyond_the_end = replay.slots
+    slot = jnp.where(step < time, (replay.head + step) % replay.slots, beyond_the_end)
+    return jax.tree.map(
+        lambda old, new: old.at[:, slot].set(new, mode="drop", unique_indices=True), replay.steps, steps
     )
 
 

@@ -26,6 +26,9 @@ def test_demo_prints_every_decoder_and_draws(tmp_path):
     (("demo", "--steps", "0"), "steps must be at least 1"),
     (("demo", "--stebs", "3"), "--stebs"),
     (("bench", "sorting"), "decode"),
+    (("bench", "gpu", "--device", "h9000"), "no description of a device 'h9000'; known: a100-40gb, rtx3090"),
+    (("bench", "gpu", "creatures/quikc"), "unknown preset 'creatures/quikc'; known: creatures/quick"),
+    (("bench", "decode", "creatures/quick"), "itc bench decode takes no preset and no device"),
 ])  # fmt: skip
 def test_mistakes_are_refused_with_a_sentence(arguments, words):
     assert_refused(arguments, words)

@@ -16,16 +16,41 @@ from itc.tokenizers import (
     bucket_of,
     decode,
     empty_codebook,
-    encode,
+    patches_cpu,
+    patches_gpu,
     report_saturation,
     update,
 )
+from itc.tokenizers import distances as distances_module
 from itc.tokenizers import distinct as distinct_module
-from itc.tokenizers import patches as patches_module
+from itc.tokenizers import encode as encode_here
+from itc.tokenizers.patches import ON_ACCELERATOR
 
 # Six environments, eight steps each, by day, dusk and night: `craftax_frames(6, 8)`, which takes half a minute.
 RECORDED = Path(__file__).parents[1] / "golden" / "craftax_classic_frames.npz"
 TINY = PatchTokenizerConfig(patch=(2, 3, 1), codes=40)
+
+
+def encode(codebook: Codebook, frames: np.ndarray) -> jax.Array:
+    """In the shape of this device, which must agree with the GPU's."""
+    k, *patch = codebook.patches.shape
+    tokens = encode_here(codebook, frames)
+    on_gpu = patches_gpu.encode(codebook.patches.reshape(k, -1), codebook.size, jnp.asarray(frames), patch=tuple(patch))
+    np.testing.assert_array_equal(on_gpu.reshape(tokens.shape), tokens)
+    return tokens
+
+
+def update_on_gpu(codebook: Codebook, frames: np.ndarray, config: PatchTokenizerConfig) -> Codebook:
+    """The GPU's shape, its kernel interpreted."""
+    codes, size = patches_gpu.update(
+        codebook.patches.reshape(config.codes, -1),
+        codebook.size,
+        jnp.asarray(frames),
+        patch=config.patch,
+        novel_from=config.novel_from,
+        interpret=True,
+    )
+    return Codebook(codes.reshape(codebook.patches.shape), size)
 
 
 def cut(frames: np.ndarray, patch: tuple[int, int, int]) -> np.ndarray:
@@ -78,7 +103,7 @@ def frames_near_the_threshold(seed: int, config: PatchTokenizerConfig, b: int) -
 
 def clear_programs() -> None:
     """Those of this module only: compiling all others again would take long."""
-    encode.clear_cache()
+    encode_here.clear_cache()
     update.clear_cache()
 
 
@@ -90,8 +115,10 @@ def assert_same(found: Codebook, expected: Codebook) -> None:
 def assert_grows_as_the_scan(config: PatchTokenizerConfig, *batches: np.ndarray) -> Codebook:
     found = expected = empty_codebook(config)
     for frames in batches:
+        on_gpu = update_on_gpu(found, frames, config)
         found, expected = update(found, frames, config), scan(expected, frames, config)
         assert_same(found, expected)
+        assert_same(on_gpu, expected)
     return found
 
 
@@ -149,8 +176,9 @@ def test_order_decides_which_of_two_near_patches_becomes_the_code():
 def test_codebook_is_that_of_the_scan_across_turns(monkeypatch):
     """More patches than one turn takes, more codes than one block holds, and hash slots that nearly all collide."""
     monkeypatch.setattr(distinct_module, "SLOT_BITS", 3)
-    monkeypatch.setattr(patches_module, "PATCHES_AT_ONCE", 16)
-    monkeypatch.setattr(patches_module, "CODES_AT_ONCE", 24)  # does not divide 64
+    monkeypatch.setattr(patches_cpu, "PATCHES_AT_ONCE", 16)
+    monkeypatch.setattr(patches_cpu, "CODES_AT_ONCE", 24)  # does not divide 64
+    monkeypatch.setattr(patches_gpu, "PATCHES_AT_ONCE", 32)
     clear_programs()
     config = PatchTokenizerConfig(patch=(2, 2, 1), codes=64, threshold=0.05)
     batches = [random_frames(seed, 4, config, (5, 5), top=255) for seed in range(3)]
@@ -204,7 +232,7 @@ def test_the_first_of_equally_near_codes_wins():
 @pytest.mark.parametrize("value", [0, 255])
 def test_distances_are_exact_for_the_largest_patch(value):
     """All black against all white, the largest sums there are, distinguished from almost all white."""
-    size = patches_module.LARGEST_PATCH
+    size = distances_module.LARGEST_PATCH
     codes = np.full((2, 1, size, 1), 255 - value, np.uint8)
     codes[1, 0, 0, 0] = abs(254 - value)
     codebook = Codebook(jnp.asarray(codes), jnp.int32(2))
@@ -247,7 +275,7 @@ def test_a_growing_codebook_compiles_once():
         frames = random_frames(seed, 6, TINY, (3, 5), top=255)
         codebook = update(codebook, frames, TINY)
         encode(codebook, frames)
-    assert encode._cache_size() == 1
+    assert encode_here._cache_size() == 1
     assert update._cache_size() == 1
 
 
@@ -280,7 +308,7 @@ def test_buckets():
     ]  # fmt: skip
     assert bucket_of(10, 40) == 40
     assert bucket_of(600, 1000) == 1000
-    wider = patches_module.ON_ACCELERATOR
+    wider = ON_ACCELERATOR
     assert [bucket_of(size, 4096, wider) for size in (0, 512, 513, 4096)] == [512, 512, 4096, 4096]
     assert bucket_of(10, 40, wider) == 40
     with pytest.raises(ValueError, match="size"):

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import random
 
-from itc.world_models import attention_cpu, attention_gpu
+from itc.world_models import attention_cpu, attention_gpu, attention_kernel
 from itc.world_models.attention import block_attention, cached_attention, visibility
 from itc.world_models.dropout import dropout, keep_mask
 from itc.world_models.heads import Rotation, split_heads
@@ -103,21 +104,37 @@ def test_both_shapes_drop_the_very_same_weights(t):
     assert abs(kept.mean() - 0.7) < 4 * np.sqrt(0.21 / kept.size)
 
 
-@pytest.mark.parametrize("shape", [None, attention_cpu, attention_gpu])
-def test_cached_attention_sees_exactly_the_filled_blocks(shape):
+def in_kernel(layer, q, k, v, block):
+    return attention_kernel.to_cache(layer, q, k, v, block, interpret=True)
+
+
+@pytest.mark.parametrize("to_cache", [None, attention_cpu.to_cache, attention_gpu.to_cache, in_kernel])
+def test_cached_attention_sees_exactly_the_filled_blocks(to_cache):
     t, layer = 6, 1  # more than the lengths that are compiled, so that some of them hold empty blocks
     projected = some_projections(t)
     whole = block_attention(unturned(t), projected, None, 0.1)
     q, k, v = jax.vmap(partial(split_heads, unturned(t)))(projected.reshape(B, t * S, 3, H, D))
-    if shape is None:
+    if to_cache is None:
         attend = jax.jit(lambda q, k, v, block: cached_attention(q, k, v, layer, block))
     else:
-        attend = jax.jit(partial(shape.to_cache, layer))
+        attend = jax.jit(partial(to_cache, layer))
     for block in range(t):
         garbage = jnp.where(jnp.arange(t * S)[None, None, :, None] >= (block + 1) * S, 1e3, 0.0)
         cached = (jnp.stack([jnp.full_like(part, 7.0), part + garbage]) for part in (k, v))
         seen = attend(q[:, :, block * S : (block + 1) * S], *cached, jnp.int32(block))
         np.testing.assert_allclose(seen, whole[:, block], atol=1e-5)
+
+
+@pytest.mark.parametrize("block", [0, 1, 2])
+def test_the_kernel_goes_over_pieces_of_queries_and_keys(block):
+    """More of both than fit into one piece, and neither divides."""
+    s = attention_kernel.QUERIES + 9
+    assert (block + 1) * s % attention_kernel.KEYS, "the last piece of keys is not full"
+    keys = random.split(random.key(0), 3)
+    q = random.normal(keys[0], (2, 3, s, 16))
+    k, v = (3 * random.normal(key, (2, 2, 3, 3 * s, 16)) for key in keys[1:])
+    plain = attention_gpu.to_cache(1, q, k, v, jnp.int32(block))
+    np.testing.assert_allclose(in_kernel(1, q, k, v, jnp.int32(block)), plain, rtol=1e-5, atol=1e-5)
 
 
 def test_dropout_keeps_the_right_share_and_the_mean():

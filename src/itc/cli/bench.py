@@ -1,5 +1,6 @@
 """`itc bench NAME`: speed on this machine, compared with the usual alternatives."""
 
+import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -14,11 +15,15 @@ if TYPE_CHECKING:
     from itc.bench.measure import Record
 
 
-def _records(name: str, worlds: tuple[Path, ...]) -> "Iterator[Record]":
+def _records(name: str, presets: tuple[str, ...], device: str | None, worlds: tuple[Path, ...]) -> "Iterator[Record]":
     if name == "play":
         from itc.bench.play import bench_play
 
         return bench_play(worlds)
+    if name == "gpu":
+        from itc.bench.gpu.report import DEVICE, PRESETS, bench_gpu
+
+        return bench_gpu(presets or PRESETS, device or DEVICE)
     if name == "decode":
         from itc.bench.decode import bench_decode
 
@@ -39,19 +44,32 @@ def _records(name: str, worlds: tuple[Path, ...]) -> "Iterator[Record]":
     return chain(bench_world_model(), bench_imagination(), bench_tokenizer(craftax_classic_frames(STEPS)), bench_envs())
 
 
+Name = Literal["decode", "world", "train", "atari", "gpu", "play"]
+PresetNames = Annotated[
+    tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[PRESET …]", help_behavior_hint="")
+]
+DeviceName = Annotated[str | None, tyro.conf.arg(metavar="DEVICE", help_behavior_hint="")]
+
+
 def bench(
-    name: Annotated[Literal["decode", "world", "train", "atari", "play"], tyro.conf.Positional],
+    name: Annotated[Name, tyro.conf.Positional],
+    presets: PresetNames = (),
+    device: DeviceName = None,
     worlds: RunsOption = (),
     json_file: JsonFile = None,
 ) -> None:
     """Measure speed on this machine, next to targets.
 
-    Speeds are compared as ratios within one process.
+    Speeds are compared as ratios within one process. `itc bench gpu` runs nothing: it compiles for a GPU, which need
+    not be there, and counts.
 
     Args:
         name: decode: decoders. world: world model, imagination, tokenizer and environments. train: phases of training.
-            atari: updates of the Atari agent. play: the page, through its socket.
-        worlds: Of play: worlds or runs to measure. If not given: all worlds of the package.
+            atari: updates of the Atari agent. gpu: all programs of presets, compiled for a GPU. play: the page, through
+            its socket.
+        presets: With gpu: these presets instead of the paper's.
+        device: With gpu: a100-40gb (the default) or rtx3090.
+        worlds: With play: worlds or runs to measure. If not given: all worlds of the package.
         json_file: Also write the numbers to this file.
     """
     from rich.table import Table
@@ -59,6 +77,8 @@ def bench(
     from itc.bench.measure import write_json
     from itc.cli.console import PlainConsole, working
 
+    if name != "gpu" and (presets or device):
+        sys.exit(f"itc bench {name} takes no preset and no device; itc bench gpu does")
     console = PlainConsole()
     table = Table(title=f"itc bench {name}", title_justify="left")
     for heading in ("measured", "value", "interval", "target", "ok"):
@@ -66,7 +86,7 @@ def bench(
     records = []
     with reading("bench"), working() as work:
         work.step(f"measuring speed: {name}")
-        for record in _records(name, worlds):
+        for record in _stopping_at_mistakes(_records(name, presets, device, worlds)):
             records.append(record)
             work.advance()
             interval = "" if record.interval is None else f"{record.interval[0]:.4g} … {record.interval[1]:.4g}"
@@ -78,3 +98,17 @@ def bench(
     console.print(table)
     with_target = [record for record in records if record.ok is not None]
     console.print(f"{sum(bool(record.ok) for record in with_target)} of {len(with_target)} targets reached")
+    if name == "gpu":
+        from itc.bench.gpu.estimate import HOW
+
+        console.print(f"compiled, not run; estimates: {HOW}")
+
+
+def _stopping_at_mistakes(records: "Iterator[Record]") -> "Iterator[Record]":
+    """An unknown preset or device, or a preset too large for the device, ends the command with a sentence."""
+    from itc.bench.gpu.device import BadRequest
+
+    try:
+        yield from records
+    except BadRequest as mistake:
+        sys.exit(f"itc bench: {mistake}")

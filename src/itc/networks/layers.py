@@ -1,9 +1,8 @@
 """The layers that several networks are made of."""
 
-from functools import reduce
+from functools import partial, reduce
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax import Array, lax, random
 from jaxtyping import Float32
@@ -67,8 +66,15 @@ class Conv3x3(eqx.Module):
         self.bias = jnp.zeros(weight.shape[-1]) if bias is None else bias
 
     def __call__(self, x: Float32[Array, "b h w i"]) -> Float32[Array, "b h2 w2 o"]:
-        convolve = convolve_by_product if jax.default_backend() == "cpu" else convolve_by_library
         return convolve(x, self.weight, self.stride) + self.bias[None, None, None]
+
+
+def convolve(
+    x: Float32[Array, "b h w i"], weight: Float32[Array, "3 3 i o"], stride: int = 1
+) -> Float32[Array, "b h2 w2 o"]:
+    """A 3×3 convolution, in the shape that suits the device for which it is lowered."""
+    by_product, by_library = (partial(way, stride=stride) for way in (convolve_by_product, convolve_by_library))
+    return lax.platform_dependent(x, weight, cpu=by_product, default=by_library)
 
 
 def convolve_by_library(

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax import Array, lax, random
+from jax import Array, random
 from jaxtyping import Bool, Float32, Int, UInt8
 
 from itc.networks.layers import Linear, Normalise
@@ -112,12 +112,7 @@ class ActorCritic(eqx.Module):
         b, t = first.shape
         seen = self.encoder(frames.reshape(b * t, *frames.shape[2:])).reshape(b, t, -1)
         inputs = (jnp.swapaxes(self._squeezed(seen), 0, 1), first.T)
-
-        def step(recurrent_state, now):
-            recurrent_state = self.gru(recurrent_state, *now)
-            return recurrent_state, recurrent_state
-
-        recurrent_state, recurrent_states = lax.scan(step, recurrent_state, inputs)
+        recurrent_state, recurrent_states = self.gru.unroll(recurrent_state, *inputs)
         return recurrent_state, self._heads(seen, jnp.swapaxes(recurrent_states, 0, 1))
 
     def _squeezed(self, seen: Float32[Array, "*b z"]) -> Float32[Array, "*b m"]:

@@ -7,10 +7,11 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax import Array, random
+from jax import Array, lax, random
 from jaxtyping import Bool, Float32
 
 from itc.networks.layers import Linear, Normalise, times
+from itc.policies import gru_gpu
 
 # Named so that a configuration can choose.
 ACTIVATIONS: dict[str, Callable] = {"relu": jax.nn.relu, "swish": jax.nn.swish}
@@ -94,3 +95,25 @@ class GRU(eqx.Module):
         update = jax.nn.sigmoid(update_x + update_m)
         new = jnp.tanh(new_x + jax.nn.sigmoid(reset_x + reset_m) * new_m)
         return (1 - update) * new + update * recurrent_state
+
+    def unroll(
+        self, recurrent_state: Float32[Array, "b m"], x: Float32[Array, "t b i"], first: Bool[Array, "t b"]
+    ) -> tuple[Float32[Array, "b m"], Float32[Array, "t b m"]]:
+        """The recurrent state after many steps, and after each of them, in the shape that suits the device."""
+        return lax.platform_dependent(self, recurrent_state, x, first, cpu=step_by_step, default=at_once)
+
+
+def step_by_step(gru: GRU, recurrent_state, x, first):
+    """As a CPU wants it, and as it is defined."""
+
+    def step(recurrent_state, now):
+        recurrent_state = gru(recurrent_state, *now)
+        return recurrent_state, recurrent_state
+
+    return lax.scan(step, recurrent_state, (x, first))
+
+
+def at_once(gru: GRU, recurrent_state, x, first):
+    """As a GPU wants it: for all steps at once, what does not need the state before it."""
+    states = gru_gpu.states(gru.from_recurrent, gru.from_input(x), first, recurrent_state)
+    return states[-1] if len(states) else recurrent_state, states

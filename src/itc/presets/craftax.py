@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from itc.policies.conv_gru import PolicyConfig
 from itc.policies.encoders import EncoderConfig
-from itc.policies.losses import PPOConfig
 from itc.presets.craftax_classic import QUICK as CLASSIC_QUICK
 from itc.presets.preset import Preset
 from itc.train.patch_agent.config import CollectConfig, ImagineConfig, PatchConfig
@@ -24,7 +23,6 @@ ITC_PAPER = PatchConfig(
     # 16 sequences in 3 minibatches: 5 each, and one is left out.
     world_model_learning=WorldModelLearning(sequences=5),
     policy=PolicyConfig(EncoderConfig(resize=(63, 63))),
-    ppo=PPOConfig(accumulate=2),
     imagine=ImagineConfig(num_envs=16),
 )
 ROPE3D = replace(ITC_PAPER, decoder="sample")

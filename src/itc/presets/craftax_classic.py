@@ -16,8 +16,7 @@ from itc.world_models.gpt import WorldModelConfig
 
 GPU = "one GPU, 48 h on an RTX 3090"
 
-# Policy gradients are accumulated over six groups of environments, which only saves device memory.
-ITC_PAPER = PatchConfig(env="craftax-classic", decoder="paper", ppo=PPOConfig(accumulate=6))
+ITC_PAPER = PatchConfig(env="craftax-classic", decoder="paper")
 ROPE3D = replace(ITC_PAPER, decoder="sample")
 DEDIEU_TUNED = replace(ROPE3D, world_model=WorldModelConfig(rotary="1d", absolute=False))
 DEDIEU = replace(DEDIEU_TUNED, imagine=ImagineConfig(updates=150, warm_up=200_000))
@@ -34,7 +33,6 @@ QUICK = replace(
     ),
     world_model_learning=WorldModelLearning(updates=50, minibatches=1, sequences=4, learning_rate=2e-3),
     policy=PolicyConfig(EncoderConfig((16, 32, 32)), recurrent_size=64, hidden=128, initial_weights="unit-gain"),
-    ppo=PPOConfig(),
     imagine=ImagineConfig(updates=25, num_envs=16, steps=8, warm_up=3_000),
 )
 

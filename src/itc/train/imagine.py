@@ -59,6 +59,10 @@ class ModelEnv(eqx.Module):
         A rollout cannot be longer. A model that sees the current frame only has no such limit: `sys.maxsize`.
         """
 
+    def prepared(self) -> "ModelEnv":
+        """The same world, with what need not be done in every step done once."""
+        return self
+
     @abstractmethod
     def encode(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
         """Encode real frames as tokens."""

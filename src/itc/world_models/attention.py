@@ -74,7 +74,13 @@ def cached_attention(
 ) -> Float32[Array, "b s e"]:
     """Attention of one new block to those in a layer's cache up to and including itself; later ones are still empty."""
     return lax.platform_dependent(
-        q, k, v, block, cpu=partial(attention_cpu.to_cache, layer), default=partial(attention_gpu.to_cache, layer)
+        q,
+        k,
+        v,
+        block,
+        cpu=partial(attention_cpu.to_cache, layer),
+        cuda=partial(attention_gpu.to_cache_in_kernel, layer),
+        default=partial(attention_gpu.to_cache, layer),
     )
 
 

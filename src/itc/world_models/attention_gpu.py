@@ -132,3 +132,11 @@ def to_cache(
     weights = jnp.exp(scores - scores.max(axis=-1, keepdims=True))
     attended = einsum("bhqp,bhpd->bhqd", weights, v[layer]) / weights.sum(axis=-1, keepdims=True)
     return attended.swapaxes(1, 2).reshape(b, s, h * d)
+
+
+def to_cache_in_kernel(layer: int, q, k, v, block) -> Float32[Array, "b s e"]:
+    """The same in one kernel, where heads have a size that it can take."""
+    from itc.world_models import attention_kernel  # takes a moment to import, and only imagination needs it
+
+    suits = attention_kernel.suits(q.shape[-1])
+    return (attention_kernel.to_cache if suits else to_cache)(layer, q, k, v, block)

@@ -155,7 +155,7 @@ class WorldModel(eqx.Module):
     action_embedding: Float32[Array, "a e"]
     slot_embedding: Float32[Array, "s e"] | None
     neighbourhood: Neighbourhood | None
-    layers: Layer  # the parameters of all layers, stacked
+    layers: Layer | tuple[Layer, ...]  # the parameters of all layers, stacked; one by one if `unstacked`
     final_norm: Normalise
     token_head: Head
     reward_head: Head
@@ -220,13 +220,23 @@ class WorldModel(eqx.Module):
             lambda part: lax.dynamic_slice_in_dim(part, block * slots, slots), self.rotation(self.layout.blocks)
         )
         x = self.embed(tokens[:, None], actions[:, None])[:, 0]
-        for index in range(self.config.layers):
-            layer = jax.tree.map(lambda parameter, index=index: parameter[index], self.layers)
+        for index, layer in enumerate(self._layers()):
             q, k, v = jax.vmap(partial(split_heads, here))(layer.project(x, self.config.heads))
             place = (index, 0, 0, block * slots, 0)
             keys, values = (lax.dynamic_update_slice(*pair, place) for pair in ((keys, k[None]), (values, v[None])))
             x = layer.finish(x, cached_attention(q, keys, values, index, block), None, 0.0)
         return Cache(keys, values, block + 1), self.predict(x, bucket)
+
+    def unstacked(self, bucket: int) -> "WorldModel":
+        """The same model for many steps that compute `bucket` logits: cutting its layers and the token head out of what
+        they are stored in, in each step, costs a GPU a launch for every parameter."""
+        outer = jax.tree.map(lambda w: w[..., :bucket], self.token_head.outer)
+        return eqx.tree_at(lambda model: (model.layers, model.token_head.outer), self, (self._layers(), outer))
+
+    def _layers(self) -> tuple[Layer, ...]:
+        if isinstance(self.layers, tuple):
+            return self.layers
+        return tuple(jax.tree.map(lambda stack, i=i: stack[i], self.layers) for i in range(self.config.layers))
 
     def embed(self, tokens: Int[Array, "b t n"], actions: Int[Array, "b t"]) -> Float32[Array, "b t s e"]:
         cells = self.token_embedding[tokens]

@@ -38,6 +38,9 @@ class PatchWorld(ModelEnv):
     def max_context(self) -> int:
         return self.model.config.context_frames
 
+    def prepared(self) -> "PatchWorld":
+        return eqx.tree_at(lambda world: world.model, self, self.model.unstacked(self.bucket))
+
     def encode(self, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
         return patches.encode(self.codebook, frames)
 

@@ -161,6 +161,7 @@ def imagination_updates(
     policy: PolicyState, world: ModelEnv, buffer: replay.Replay, key: Array, updates: int, config: PatchConfig
 ) -> tuple[PolicyState, Metrics]:
     """The policy after a number of PPO updates, each on an imagined rollout of its own, in any world model."""
+    world = world.prepared()
 
     def update(policy: PolicyState, key: Array):
         recurrent_state, imagined, final = imagine_from_replay(

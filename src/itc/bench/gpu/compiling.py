@@ -1,0 +1,74 @@
+"""Compile for a GPU that need not be there. XLA asks for a description of the device, not for the device."""
+
+import os
+import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from itc.bench.gpu.count import Counts, count
+from itc.bench.gpu.device import Device
+from itc.extras import MissingExtra, require
+
+# Choosing the fastest of several kernels would run them. Matrix products in kernels of XLA's own are always chosen that
+# way; without a device they are left to the library.
+FLAGS = ("--xla_gpu_autotune_level=0", "--xla_gpu_enable_triton_gemm=false")
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What compiling a program told."""
+
+    counts: Counts
+    arguments: int  # bytes
+    beyond: int  # bytes that it takes beyond its arguments while it runs
+    # Of this process's processor time, for tracing, lowering and compiling, so that whatever else is running does not
+    # count; nor does the assembler, which may be a process of its own.
+    seconds: float
+
+
+class Compiler:
+    """Compiles functions for one device."""
+
+    def __init__(self, device: Device):
+        _prepare()
+        from jax.experimental import topologies
+        from jax.sharding import SingleDeviceSharding
+
+        described = topologies.get_topology_desc(
+            device.name, platform="cuda", target_config=device.target_config, topology="1x1x1"
+        )
+        self.sharding = SingleDeviceSharding(described.devices[0])
+
+    def compile(self, function: Any, *arguments: Any, precision: AbstractContextManager | None = None) -> Compiled:
+        """Of a function that `jax.jit` made; arguments are arrays, their shapes, or what it takes as static."""
+        started = time.process_time()
+        with precision or nullcontext():
+            compiled = function.trace(*self._there(arguments)).lower().compile()
+        seconds = time.process_time() - started
+        memory = compiled.memory_analysis()
+        beyond = memory.output_size_in_bytes + memory.temp_size_in_bytes - memory.alias_size_in_bytes
+        return Compiled(count(compiled.as_text()), memory.argument_size_in_bytes, beyond, seconds)
+
+    def _there(self, arguments: Any) -> Any:
+        """Shapes of arrays on the device."""
+
+        def shape(leaf):
+            is_array = hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+            return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=self.sharding) if is_array else leaf
+
+        return jax.tree.map(shape, arguments)
+
+
+def _prepare() -> None:
+    """Say what must be said before JAX starts its backends."""
+    try:
+        require("jax_plugins.xla_cuda12", extra="gpu-bench", purpose="itc bench gpu")
+    except MissingExtra as missing:
+        raise MissingExtra(f"{missing}, in an environment of its own, as `make check-gpu` does") from missing
+    os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")  # there may be no driver
+    given = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = " ".join([given, *(flag for flag in FLAGS if flag not in given)])
+    jax.config.update("jax_enable_compilation_cache", False)  # the time it takes is measured
