@@ -302,7 +302,8 @@ def gpu_presets_table() -> str:
     """Memory and estimated hours of each preset and device."""
     lines = ["| preset | device | memory | estimated run | with CUDA graphs |", "|---|---|---|---|---|"]
     for (preset, device), programs in gpu_records().items():
-        run = programs["whole run"]
+        if (run := programs.get("whole run")) is None:  # decoders on their own
+            continue
         cells = (
             f"{run['memory']['value']:.1f} GB",
             *(f"{run[name]['value']:.1f} h" for name in ("estimate", "estimate in CUDA graphs")),

@@ -10,7 +10,7 @@ from itc import replay
 from itc.bench.gpu.programs import GpuProgram, key_shape, number_shape, per_call
 from itc.envs.base import Environment
 from itc.policies.conv_gru import SamplingPolicy
-from itc.tokenizers.patches import bucket_of
+from itc.tokenizers.patches import ON_ACCELERATOR, bucket_of
 from itc.train.collect import as_steps, roll_out
 from itc.train.patch_agent import phases
 from itc.train.patch_agent.config import PatchConfig
@@ -76,7 +76,7 @@ def _bucket(config: PatchConfig) -> int:
     """How many logits a step computes, for the codes in use."""
     codes = config.tokenizer.codes
     in_use = min(codes, CODES_IN_USE.get(config.env.split("/")[0], codes))
-    return min(codes, max(bucket_of(in_use, codes), config.tokenizer.min_logits))
+    return min(codes, max(bucket_of(in_use, codes, ON_ACCELERATOR), config.tokenizer.min_logits))
 
 
 def _imagined_step(config: PatchConfig, state: PatchState, bucket: int) -> GpuProgram:

@@ -1,6 +1,7 @@
 """Compile all programs of presets for a device, and what that says about a run there."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -9,6 +10,7 @@ import jax
 
 from itc.bench.gpu.compiling import Compiled, Compiler
 from itc.bench.gpu.count import Counts
+from itc.bench.gpu.decoders import CODES, FRAMES, GRID, decoder_programs
 from itc.bench.gpu.device import BadRequest, Device, find_device
 from itc.bench.gpu.estimate import Seconds, estimate
 from itc.bench.gpu.programs import GpuProgram, programs_of
@@ -19,6 +21,7 @@ from itc.presets import find
 
 DEVICE = "a100-40gb"
 PRESETS = ("craftax-classic/itc-paper", "craftax/itc-paper", "minatar/breakout/itc-paper", "atari/pong/itc-paper")
+DECODE = f"itc.decode {FRAMES}×{GRID[0] * GRID[1]}×{CODES}"
 HOUR = 3600.0
 NONE = Target("<=", 0.0)
 # What was promised, for the A100: by preset, program (its beginning) and number.
@@ -32,6 +35,7 @@ TARGETS = {
     ("craftax-classic/itc-paper", "imagination", "memory"): 12.0,
     ("craftax-classic/itc-paper", "whole run", "estimate"): 6.0,
     ("minatar/breakout/itc-paper", "imagination", "launches"): 3500.0,
+    (DECODE, "conserving", "launches"): 30.0,
 }
 
 
@@ -59,6 +63,8 @@ def bench_gpu(presets: Sequence[str] = PRESETS, device_name: str = DEVICE) -> It
     for config in configs.values():
         require_for(config.env)
     compiler = Compiler(device)
+    for program in decoder_programs():
+        yield from _of_program(DECODE, _measured(program, None, device, compiler), device)
     for preset, config in configs.items():
         yield from _of_preset(preset, config, device, compiler)
 
@@ -68,9 +74,7 @@ def _of_preset(preset: str, config: Any, device: Device, compiler: Compiler) -> 
     state, programs = programs_of(env, config)
     measured = []
     for program in programs:
-        compiled = compiler.compile(program.function, *program.arguments, precision=config.matmul_precision())
-        counts = compiled.counts.times(program.rounds)
-        one = Measured(program, compiled, counts, estimate(counts, device, config.precision))
+        one = _measured(program, config, device, compiler)
         measured.append(one)
         yield from _of_program(preset, one, device)
     held = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state) if hasattr(leaf, "dtype"))
@@ -82,6 +86,14 @@ def _of_preset(preset: str, config: Any, device: Device, compiler: Compiler) -> 
             f"{preset} needs {most / 1e9:.1f} GB, {(most - device.memory) / 1e9:.1f} GB more than a {device.name} has"
         )
     yield from _of_run(preset, measured, device)
+
+
+def _measured(program: GpuProgram, config: Any, device: Device, compiler: Compiler) -> Measured:
+    """A program compiled with the precision of a configuration, or with JAX's default."""
+    within, precision = (nullcontext(), None) if config is None else (config.matmul_precision(), config.precision)
+    compiled = compiler.compile(program.function, *program.arguments, precision=within)
+    counts = compiled.counts.times(program.rounds)
+    return Measured(program, compiled, counts, estimate(counts, device, precision))
 
 
 def _of_program(preset: str, one: Measured, device: Device) -> Iterator[Record]:
