@@ -22,7 +22,7 @@ from itc.cli.voice import Voice
 from itc.cli.watch import Quiet, check_loggers, greet, loggers, screen
 from itc.cli.watched import check_watch, watched
 from itc.envs.base import Environment
-from itc.envs.registry import ENVIRONMENTS, allow, make
+from itc.envs.registry import ENVIRONMENTS, allow, make, require_packages
 from itc.presets import find
 from itc.settings import RENAMED, Count, CountOrZero, Positive, Settings
 from itc.train import checkpoint, loop
@@ -130,6 +130,7 @@ def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
         run.check_links()
         if is_world(run.path):
             raise ValueError(f"{run.path} is a world, without what training needs; it cannot be trained")
+        require_packages([config.env])
         env = make(config.env)
         if checkpoint.names(run.checkpoints) and not arguments.from_scratch:
             run.check_same(config, seed)

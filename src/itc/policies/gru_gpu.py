@@ -15,6 +15,7 @@ from jax import Array, lax
 from jaxtyping import Bool, Float32
 
 from itc.networks.layers import times
+from itc.networks.products import einsum
 
 # Steps per round of a loop. A round itself launches kernels, which count its turns and cut out its inputs.
 UNROLL = 4
@@ -62,7 +63,7 @@ def _backward(saved, d_after):
     weight, from_input, first, start, after = saved
     restarts = first[..., None]
     before = jnp.where(restarts, 0.0, jnp.concatenate([start[None], after[:-1]]))
-    t, b, m = before.shape
+    m = before.shape[-1]
     gates = _gates(from_input, times(before, weight))
     # h' = (1 − u) n + u h: how much a change of h' changes the three gates' sums, all elementwise.
     to_sum = (1 - gates.update) * (1 - gates.new * gates.new)
@@ -80,7 +81,7 @@ def _backward(saved, d_after):
     of_steps = (d_after, slopes, gates.update, restarts)
     d_start, d_state = lax.scan(step, nothing, of_steps, reverse=True, unroll=UNROLL)
     d_from_state = jnp.tile(d_state, (1, 1, 3)) * slopes
-    d_weight = times(before.reshape(t * b, m).T, d_from_state.reshape(t * b, 3 * m))
+    d_weight = einsum("tbm,tbg->mg", before, d_from_state)
     d_from_input = jnp.concatenate([d_from_state[..., : 2 * m], d_state * to_sum], axis=-1)
     return d_weight, d_from_input, np.zeros(first.shape, jax.dtypes.float0), d_start
 

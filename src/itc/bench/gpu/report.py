@@ -63,7 +63,7 @@ def bench_gpu(presets: Sequence[str] = PRESETS, device_name: str = DEVICE) -> It
     for config in configs.values():
         require_for(config.env)
     compiler = Compiler(device)
-    for program in decoder_programs():
+    for program in decoder_programs() if tuple(presets) == PRESETS else ():
         yield from _of_program(DECODE, _measured(program, None, device, compiler), device)
     for preset, config in configs.items():
         yield from _of_preset(preset, config, device, compiler)
