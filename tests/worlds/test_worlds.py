@@ -3,6 +3,7 @@
 import json
 import shutil
 import zipfile
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,8 @@ from itc.evaluate.export import command_of, export
 from itc.train.runs import load
 from itc.train.state import digest
 from itc.train.world_folder import WorldError, read_arrays, read_notes, simulator_state, write_arrays
+
+SHIPPED = ["breakout"]
 
 
 @pytest.fixture
@@ -119,6 +122,24 @@ def test_worlds_of_the_package_are_found_by_name(exported_world, tmp_path, monke
     assert "windows: 6" in run("inspect", "tiny").stdout
     (tmp_path / "tiny").mkdir()  # a folder of one's own comes first
     assert_refused(["inspect", "tiny"], "tiny is not a run folder")
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_worlds_that_are_shipped_can_be_read_and_say_how_true_they_are(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = itc.load(name)
+    assert run.codes > 0
+    card = (run.path / "README.md").read_text()
+    assert "Not measured yet" not in card
+    assert "Mean return" in card
+
+
+def test_all_worlds_together_are_small():
+    from itc import worlds
+
+    assert worlds.names() == SHIPPED
+    folder = Path(worlds.__file__).parent
+    assert sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) < 10e6
 
 
 @pytest.mark.parametrize("name", ["weights.npz", "starts.npz", "config.json", "README.md"])

@@ -50,7 +50,7 @@ WORLD_MODEL = replace(
     imagine=ImagineConfig(updates=0),
 )
 
-# Two hours on two cores, with everything that keeps imagination true (docs/imagination.md). As in MinAtar's `hour`,
+# An hour on two cores, with everything that keeps imagination true (docs/imagination.md). As in MinAtar's `hour`,
 # iterations are short, and rollouts too, from three real frames. Frames are tiles of 7×7 pixels: a policy whose first
 # layer sees them so learns six times as fast. There are as many logits as codes, so that nothing is compiled again; at
 # night noise would fill any codebook, and the nearest of 512 codes will do.
@@ -97,5 +97,5 @@ PRESETS = {
         WORLD_MODEL, "real play and a world model of it, to measure decoders with", "two CPU cores"
     ),
     "craftax-classic/quick": Preset(QUICK, "all phases with small networks; too short to learn much", "two CPU cores"),
-    "craftax-classic/hour": Preset(HOUR, "small networks, learns the first achievements", "two CPU cores, two hours"),
+    "craftax-classic/hour": Preset(HOUR, "small networks, learns the first achievements", "two CPU cores, an hour"),
 }
