@@ -19,6 +19,8 @@ README, READ_ME = "README.md", "readme.md"  # a page like the others; the first 
 
 def build(out: Path) -> Path:
     """Pages in out/docs, the site in out/site; returns the latter. Any warning of Zensical's ends it."""
+    if (out / "docs").resolve() == DOCS.resolve():
+        sys.exit(f"{out} holds the pages that the site is made from; name another folder")
     shutil.rmtree(out / "docs", ignore_errors=True)
     shutil.rmtree(out / "site", ignore_errors=True)
     (out / "docs").mkdir(parents=True)

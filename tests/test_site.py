@@ -121,3 +121,11 @@ def test_pages_fit_and_follow_the_readers_preference_and_ask_nobody(site, tmp_pa
             colour = tab.ask("getComputedStyle(document.body).backgroundColor")
             assert (sum(map(float, re.findall(r"[\d.]+", colour)[:3])) < 300) == dark, (name, colour)
             assert {urlsplit(address).scheme for address in tab.requests} <= {"file", "data", "blob"}
+
+
+def test_the_pages_themselves_are_never_overwritten():
+    command = [sys.executable, str(ROOT / "docs/build_site.py"), str(ROOT)]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 1
+    assert "holds the pages that the site is made from" in refused.stderr
+    assert (ROOT / "docs/index.md").exists()

@@ -15,6 +15,8 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jaxtyping import Float32, Int
 
+from itc.networks.products import in_bfloat16
+
 QUERIES, KEYS = 32, 64  # of a piece
 
 
@@ -53,6 +55,13 @@ def to_cache(
     return out.reshape(b, s, h * d)
 
 
+def _product(x: Float32[Array, "q d"], y: Float32[Array, "d p"]) -> Float32[Array, "q p"]:
+    """In the precision that was asked for, as `products.einsum`."""
+    if in_bfloat16():
+        x, y = x.astype(jnp.bfloat16), y.astype(jnp.bfloat16)
+    return jnp.dot(x, y, preferred_element_type=jnp.float32)
+
+
 def _kernel(s: int, block_ref, q_ref, k_ref, v_ref, out_ref) -> None:
     first = pl.program_id(2) * QUERIES
     mine = (first + lax.iota(jnp.int32, QUERIES) < s)[:, None]
@@ -65,11 +74,11 @@ def _kernel(s: int, block_ref, q_ref, k_ref, v_ref, out_ref) -> None:
         keys = pl.ds(piece * KEYS, KEYS)
         inside = piece * KEYS + lax.iota(jnp.int32, KEYS) < filled
         k, v = (triton.load(ref.at[keys, :], mask=inside[:, None], other=0.0) for ref in (k_ref, v_ref))
-        scores = jnp.where(inside[None], jnp.dot(q, k.T), -jnp.inf)
+        scores = jnp.where(inside[None], _product(q, k.T), -jnp.inf)
         new_top = jnp.maximum(top, scores.max(axis=1))
         weights, scale = jnp.exp(scores - new_top[:, None]), jnp.exp(top - new_top)
         total = total * scale + weights.sum(axis=1)
-        return new_top, total, gathered * scale[:, None] + jnp.dot(weights, v)
+        return new_top, total, gathered * scale[:, None] + _product(weights, v)
 
     nothing = (
         jnp.full((QUERIES,), -jnp.inf, jnp.float32),
