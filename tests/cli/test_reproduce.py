@@ -1,5 +1,7 @@
 """`itc reproduce` as people run it."""
 
+import sys
+
 import pytest
 from PIL import Image
 
@@ -98,6 +100,30 @@ def test_all_runs_of_a_table_are_one_list(tmp_path, monkeypatch):
     small = run("reproduce", "ablation", "--here", "--seeds", "1", "--status").stdout.splitlines()
     assert len(small) == 2 + 3 + 2
     assert small[-1] == "3 runs · 3 waiting"
+
+
+def test_runs_that_fail_end_the_command_with_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("itc.cli.planning.ITC", [sys.executable, "-c", "raise SystemExit('no luck')"])
+    finished = run("reproduce", "craftax", "--here", "--seeds", "1", "--out", str(tmp_path))
+    assert finished.stderr == "itc reproduce: 2 of 2 runs failed; rerunning the command tries them again\n"
+    assert ": failed: no luck" in finished.stdout
+
+
+def test_after_training_everything_else_is_done_at_the_papers_size(tmp_path, monkeypatch):
+    """With stars replaced, as a shell would."""
+    monkeypatch.chdir(tmp_path)
+    for seed in (0, 1):
+        (tmp_path / "runs/paper/craftax-classic-rope3d" / f"seed={seed}").mkdir(parents=True)
+    monkeypatch.setattr("itc.cli.reproducing.train_all", lambda command, planned, *_: len(planned) == 30)
+    note = "import sys; open('called', 'a').write(' '.join(sys.argv[1:]) + chr(10))"
+    monkeypatch.setattr("itc.cli.reproducing.ITC", [sys.executable, "-c", note])
+    finished = run("reproduce", "accuracy", "--on", "local")
+    assert finished.returncode == 0, finished.stderr
+    runs = " ".join(f"runs/paper/craftax-classic-rope3d/seed={seed}" for seed in (0, 1))
+    assert (tmp_path / "called").read_text().splitlines() == [
+        f"accuracy {runs} --json runs/paper/accuracy.json",
+        f"hallucinate {runs} --horizon 20 --json runs/paper/hallucination.json",
+    ]
 
 
 @pytest.mark.parametrize(("arguments", "words"), [

@@ -1,11 +1,12 @@
 """Where runs are executed, by name."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
 from itc.extras import MissingExtra
-from itc.launch.choice import launcher_of
+from itc.launch.choice import Place, launcher_of
 from itc.launch.job import Launcher, LaunchError
 from itc.launch.local import Local
 from itc.launch.ray import Ray
@@ -21,7 +22,7 @@ from itc.launch.slurm import Slurm
 ])  # fmt: skip
 def test_every_place_has_a_launcher(tmp_path, monkeypatch, on, options, expected):
     monkeypatch.setattr("itc.launch.choice.require", lambda *_, **__: None)
-    launcher = launcher_of(on, tmp_path, **options)
+    launcher = launcher_of(Place(on, **options), tmp_path)
     assert launcher == expected(tmp_path)
     assert isinstance(launcher, Launcher)
     assert launcher.about
@@ -41,10 +42,16 @@ def test_every_place_has_a_launcher(tmp_path, monkeypatch, on, options, expected
 ])  # fmt: skip
 def test_mistakes_are_refused_with_a_sentence(tmp_path, on, options, words):
     with pytest.raises(LaunchError, match=words):
-        launcher_of(on, tmp_path, **options)
+        launcher_of(Place(on, **options), tmp_path)
 
 
 def test_ray_is_an_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"--on ray needs ray: pip install 'itc-world-models\[ray\]'"):
-        launcher_of("ray", tmp_path)
+        launcher_of(Place("ray"), tmp_path)
+
+
+def test_other_machines_get_whole_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert Place("local").seen_from(Path("runs")) == Path("runs")
+    assert Place("ray").seen_from(Path("runs")) == tmp_path / "runs"

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from rich.live import Live
@@ -60,11 +60,7 @@ class Progress:
 def shown(watched: Sequence[Watched], folder: Path) -> Generator[Progress]:
     """Inside, progress is shown whenever `tick` is called, and once more at the end."""
     console = PlainConsole()
-    if not console.is_terminal:
-        progress = Progress(watched, folder, console, None)
-        yield progress
-        return progress.show()
-    with Live(console=console, auto_refresh=False) as live:
+    with Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext() as live:
         progress = Progress(watched, folder, console, live)
         progress.show()
         yield progress

@@ -14,6 +14,7 @@ from itc.cli.running import reading
 
 if TYPE_CHECKING:
     from itc.evaluate.reproduce.recipe import Recipe
+    from itc.launch.choice import Place
 
 FIGURES_OF_COMMANDS = ("figure-correspondence",)  # drawn by one of the recipe's commands
 
@@ -68,31 +69,14 @@ def reproduce(
             if on or status:
                 raise ValueError("--runs shows runs that are there; --on and --status are without it")
             return _show(what, recipe, runs, out)
-        if not (here or on or status):
-            if (jobs, cpus, gpus) != (None, None, None):
-                raise ValueError("--jobs, --cpus and --gpus need --here or --on")
-            return _print_recipe(what, recipe)
-        from itc.cli.reproducing import at_once_here, run_steps, show_status
-        from itc.evaluate.reproduce.commands import FULL, run_folders
+        if here or on or status:
+            from itc.launch.choice import Place
 
-        small = recipe.seeds_here if seeds is None else seeds
-        steps, folder = (recipe.here(out, small), out) if here else (recipe.full, FULL)
-        if status:
-            return show_status(steps, folder)
-        on = on or "local"
-        if here:
-            print(f"{what}, smaller, in {out}.", flush=True)
-            _print_reductions(recipe, small)
-            jobs = at_once_here(steps) if jobs is None and on == "local" else jobs
-        for step in steps:
-            if step.words[0] == "sweep":
-                print(f"{step.about}: itc {as_typed(step.words)}", flush=True)
-        try:
-            finished = run_steps(steps, folder, on, jobs, cpus, gpus)
-        except KeyboardInterrupt:
-            sys.exit("itc reproduce: stopped; rerunning the command resumes")
-        if here and finished:
-            _show(what, recipe, run_folders(steps), out)
+            place = Place(on or "local", jobs, cpus, gpus)
+            return _run(what, recipe, out if here else None, seeds or recipe.seeds_here, place, status)
+        if (jobs, cpus, gpus) != (None, None, None):
+            raise ValueError("--jobs, --cpus and --gpus need --here or --on")
+        _print_recipe(what, recipe)
 
 
 def _print_recipe(what: str, recipe: "Recipe") -> None:
@@ -142,6 +126,29 @@ def _print_reductions(recipe: "Recipe", seeds: int) -> None:
         print("Reduced there (the paper's value in brackets):")
     for sentence in found:
         print(fill(f"- {sentence}", 120, subsequent_indent="  ", break_on_hyphens=False), flush=True)
+
+
+def _run(what: str, recipe: "Recipe", out: Path | None, seeds: int, place: "Place", status: bool) -> None:
+    """Run the smaller version in this folder and show its results; without a folder, run the paper's size."""
+    from itc.cli.reproducing import run_steps, show_status, with_every_core
+    from itc.evaluate.reproduce.commands import FULL, run_folders
+
+    steps = recipe.full if out is None else recipe.here(out, seeds)
+    if status:
+        return show_status(steps, out or FULL)
+    print(f"{what} in {out or FULL}", flush=True)
+    if out is not None:
+        _print_reductions(recipe, seeds)
+        place = with_every_core(place, steps)
+    for step in steps:
+        if step.words[0] == "sweep":
+            print(f"{step.about}: itc {as_typed(step.words)}", flush=True)
+    try:
+        finished = run_steps(steps, out or FULL, place)
+    except KeyboardInterrupt:
+        sys.exit("itc reproduce: stopped; rerunning the command resumes")
+    if finished and out is not None:  # the paper's size has commands for that
+        _show(what, recipe, run_folders(steps), out)
 
 
 def _show(what: str, recipe: "Recipe", runs: Sequence[Path], out: Path) -> None:

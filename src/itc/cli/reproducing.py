@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from glob import glob
 from pathlib import Path
 
@@ -13,22 +14,15 @@ from itc.envs.registry import require_packages
 from itc.evaluate.reproduce.commands import sweeps_of
 from itc.evaluate.reproduce.recipe import Step
 from itc.evaluate.reproduce.run import run_in_order
-from itc.launch.choice import launcher_of
+from itc.launch.choice import Place, launcher_of
 from itc.launch.stopping import stopped_by_sigterm
 from itc.presets import find
 
 
-def run_steps(
-    steps: Sequence[Step],
-    folder: Path,
-    on: str = "local",
-    jobs: int | None = None,
-    cpus: int | None = None,
-    gpus: float | None = None,
-) -> bool:
+def run_steps(steps: Sequence[Step], folder: Path, place: Place) -> bool:
     """Train the runs of all sweeps as one list, then run the other steps; returns whether everything is done."""
-    folder = folder if on == "local" else folder.absolute()  # other machines have another working directory
-    launcher = launcher_of(on, folder, jobs, cpus, gpus)
+    folder = place.seen_from(folder)
+    launcher = launcher_of(place, folder)
     planned = plan_all(steps, folder)
     folder.mkdir(parents=True, exist_ok=True)
     if planned and not train_all("reproduce", planned, folder, launcher):
@@ -63,7 +57,9 @@ def expanded(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(found for word in words for found in (sorted(glob(word)) if "*" in word else [word]))
 
 
-def at_once_here(steps: Sequence[Step]) -> int:
-    """As many small runs as there are cores."""
+def with_every_core(place: Place, steps: Sequence[Step]) -> Place:
+    """On this machine as many small runs at once as there are cores, unless the user says otherwise."""
+    if place.on != "local" or place.jobs is not None:
+        return place
     runs = sum(len(sweep.points) for sweep in sweeps_of(steps))
-    return max(1, min(runs, os.cpu_count() or 1))
+    return replace(place, jobs=max(1, min(runs, os.cpu_count() or 1)))

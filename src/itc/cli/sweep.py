@@ -64,20 +64,12 @@ def sweep(
                     raise ValueError(f"{name} must be at least 1, got {count}")
             wanted = points(read_grid(grid))
             if train:
-                from itc.cli.planning import plan, watched
-                from itc.cli.progress import print_status
                 from itc.cli.sweep_training import sweep_training
-                from itc.launch.choice import launcher_of
+                from itc.launch.choice import Place
 
                 find(what)
                 folder = out or Path("runs") / f"sweep-{what.replace('/', '-')}"
-                if on != "local":  # other machines have another working directory
-                    folder = folder.absolute()
-                launcher = launcher_of(on, folder, jobs, cpus, gpus)
-                planned = plan(what, wanted, folder, episodes)
-                if status:
-                    return print_status(watched(planned, folder), folder)
-                return sweep_training(what, planned, folder, launcher, json_file)
+                return sweep_training(what, wanted, folder, Place(on, jobs, cpus, gpus), episodes, status, json_file)
             if (on, cpus, gpus, status) != ("local", None, None, False):
                 raise ValueError("--on, --cpus, --gpus and --status need --train")
             from itc.cli.sweep_decoding import sweep_decoding

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from itc.cli.launching import train_all
-from itc.cli.planning import Planned
+from itc.cli.planning import plan, watched
+from itc.cli.progress import print_status
+from itc.evaluate.grid import Point
 from itc.evaluate.markdown import markdown
 from itc.evaluate.metrics import curve, lines_of
-from itc.launch.job import Launcher
+from itc.launch.choice import Place, launcher_of
 from itc.train.files import write_json
 from itc.train.run_folder import RunFolder
 
@@ -17,9 +19,20 @@ CURVES = ("return", "score", *(f"imagination/{name}" for name in ("early_reward"
 
 
 def sweep_training(
-    preset: str, planned: Sequence[Planned], folder: Path, launcher: Launcher, json_file: Path | None
+    preset: str,
+    wanted: Sequence[Point],
+    folder: Path,
+    place: Place,
+    episodes: int | None,
+    status: bool,
+    json_file: Path | None,
 ) -> None:
     """Train and evaluate every point; once all are done, print the table and write the file."""
+    folder = place.seen_from(folder)
+    if status:  # needs nothing but the folder
+        return print_status(watched(plan(preset, wanted, folder, episodes), folder), folder)
+    launcher = launcher_of(place, folder)
+    planned = plan(preset, wanted, folder, episodes)
     if not train_all("sweep", planned, folder, launcher):
         return print("once all are done, rerunning the command prints the results")
     records = [

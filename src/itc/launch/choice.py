@@ -1,6 +1,7 @@
 """Where runs are executed, by name."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from itc.extras import require
@@ -12,10 +13,23 @@ from itc.launch.slurm import Slurm
 MOST = 10_000  # CPUs or GPUs of a run
 
 
-def launcher_of(
-    on: str, folder: Path, jobs: int | None = None, cpus: int | None = None, gpus: float | None = None
-) -> Launcher:
-    """The launcher that `--on` names, for runs in this folder."""
+@dataclass(frozen=True)
+class Place:
+    """Where runs are executed, and what each of them gets there, as the options of a command say it."""
+
+    on: str = "local"
+    jobs: int | None = None  # largest number of runs in parallel
+    cpus: int | None = None
+    gpus: float | None = None
+
+    def seen_from(self, folder: Path) -> Path:
+        """A path that leads to the folder there: other machines have another working directory."""
+        return folder if self.on == "local" else folder.absolute()
+
+
+def launcher_of(place: Place, folder: Path) -> Launcher:
+    """The launcher for runs in this folder."""
+    on, jobs, cpus, gpus = place.on, place.jobs, place.cpus, place.gpus
     where, _, address = on.partition("://")
     if where not in ("local", "slurm", "ray") or (on != where and not re.fullmatch(r"ray://[^/\s]+:\d+", on)):
         raise LaunchError(f"--on must be local, slurm, ray or ray://HOST:PORT, got {on!r}")
