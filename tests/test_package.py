@@ -194,6 +194,7 @@ def test_the_command_line_names_other_extras_before_anything_is_written(built, t
         ("world-model atari/pong --run new", "ale_py", "atari"),
         ("train creatures/quick --run new --log wandb", "wandb", "wandb"),
         ("sweep creatures/quick --train --grid log=wandb --out new", "wandb", "wandb"),
+        ("sweep creatures/quick --train --grid seed=0,1 --out new --on ray", "ray", "ray"),
     ):
         finished = environment.run("itc", *command.split())
         assert finished.returncode == 1, command

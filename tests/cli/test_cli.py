@@ -111,7 +111,7 @@ def test_a_missing_extra_is_named_before_anything_is_written(missing, arguments,
 def test_so_is_one_that_only_some_environments_need(arguments, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "ale_py", None)
-    monkeypatch.setattr("itc.cli.sweep_training.ITC", [sys.executable, "-c", "raise SystemExit(1)"])  # trains nothing
+    monkeypatch.setattr("itc.cli.planning.ITC", [sys.executable, "-c", "raise SystemExit(1)"])  # trains nothing
     assert_refused(arguments, "the environment atari/pong needs ale_py: pip install 'itc-world-models[atari]'")
     assert not list(tmp_path.iterdir())
 

@@ -1,5 +1,7 @@
 """`itc reproduce` as people run it."""
 
+import sys
+
 import pytest
 from PIL import Image
 
@@ -83,6 +85,47 @@ def test_the_figure_of_correspondence_is_drawn_once(tmp_path):
     assert (tmp_path / "figure-correspondence.png").stat().st_size > 10_000
 
 
+def test_all_runs_of_a_table_are_one_list(tmp_path, monkeypatch):
+    """At the paper's size and small, as `itc sweep` would make them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "")
+    said = run("reproduce", "ablation", "--on", "slurm", "--gpus", "1").stdout
+    assert f"30 runs in {tmp_path}/runs/paper, 0 of them done; on SLURM, each run with 1 CPU and 1 GPU" in said
+    assert said.endswith("once all are done, rerunning the command does the rest\n")
+    script = (tmp_path / "runs" / "paper" / "slurm.sh").read_text()
+    there = tmp_path / "runs/paper/craftax-classic-itc-paper/seed=9"
+    assert "#SBATCH --array=0-29\n" in script
+    assert f"itc train craftax-classic/itc-paper --run {there} --seed 9 &&" in script
+    assert f"itc evaluate {there} --episodes 1000 --env craftax-classic ;;" in script
+    small = run("reproduce", "ablation", "--here", "--seeds", "1", "--status").stdout.splitlines()
+    assert len(small) == 2 + 3 + 2
+    assert small[-1] == "3 runs · 3 waiting"
+
+
+def test_runs_that_fail_end_the_command_with_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("itc.cli.planning.ITC", [sys.executable, "-c", "raise SystemExit('no luck')"])
+    finished = run("reproduce", "craftax", "--here", "--seeds", "1", "--out", str(tmp_path))
+    assert finished.stderr == "itc reproduce: 2 of 2 runs failed; rerunning the command tries them again\n"
+    assert ": failed: no luck" in finished.stdout
+
+
+def test_after_training_everything_else_is_done_at_the_papers_size(tmp_path, monkeypatch):
+    """With stars replaced, as a shell would."""
+    monkeypatch.chdir(tmp_path)
+    for seed in (0, 1):
+        (tmp_path / "runs/paper/craftax-classic-rope3d" / f"seed={seed}").mkdir(parents=True)
+    monkeypatch.setattr("itc.cli.reproducing.train_all", lambda command, planned, *_: len(planned) == 30)
+    note = "import sys; open('called', 'a').write(' '.join(sys.argv[1:]) + chr(10))"
+    monkeypatch.setattr("itc.cli.reproducing.ITC", [sys.executable, "-c", note])
+    finished = run("reproduce", "accuracy", "--on", "local")
+    assert finished.returncode == 0, finished.stderr
+    runs = " ".join(f"runs/paper/craftax-classic-rope3d/seed={seed}" for seed in (0, 1))
+    assert (tmp_path / "called").read_text().splitlines() == [
+        f"accuracy {runs} --json runs/paper/accuracy.json",
+        f"hallucinate {runs} --horizon 20 --json runs/paper/hallucination.json",
+    ]
+
+
 @pytest.mark.parametrize(("arguments", "words"), [
     (("chess",), "there is no 'chess'; there are: craftax-classic, "),
     (("craftax", "--here", "--seeds", "0"), "seeds must be at least 1, got 0"),
@@ -90,6 +133,9 @@ def test_the_figure_of_correspondence_is_drawn_once(tmp_path):
     (("figure-filmstrip", "--runs", "no-such-run"), "no-such-run is not a run folder"),
     (("figure-mask", "--runs", "no-such-run"), "figure-mask is not made of runs"),
     (("accuracy", "--runs", "no-such-run"), "itc accuracy"),
+    (("craftax", "--here", "--on", "cloud"), "--on must be local, slurm, ray or ray://HOST:PORT, got 'cloud'"),
+    (("craftax", "--gpus", "1"), "--jobs, --cpus and --gpus need --here or --on"),
+    (("craftax", "--runs", "no-such-run", "--on", "ray"), "--runs shows runs that are there"),
 ])  # fmt: skip
 def test_mistakes_are_refused_with_a_sentence(arguments, words):
     assert_refused(("reproduce", *arguments), words)

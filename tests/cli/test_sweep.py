@@ -10,7 +10,8 @@ import pytest
 from test_train import WORDS
 
 from commands import ITC, assert_refused, run
-from itc.cli.sweep_training import episodes_of, is_done, option, plan, table
+from itc.cli.planning import is_done, job_of, option, plan
+from itc.cli.sweep_training import table
 from itc.evaluate.grid import points, read_grid
 from itc.presets.creatures import QUICK
 from itc.train.run_folder import RunError
@@ -83,46 +84,46 @@ def test_settings_become_options(name, value, words):
     assert option(name, value) == words
 
 
-def planned(folder, *grid, preset="creatures/quick"):
-    return [one.asked for one in plan(preset, points(read_grid(grid)), folder)]
+def planned(folder, *grid, preset="creatures/quick", episodes=100):
+    return plan(preset, points(read_grid(grid)), folder, episodes)
 
 
-def finished(asked, episodes=100, **otherwise):
+def finished(one, episodes=100, **otherwise):
     """Write the files of a finished run with these settings, or slightly different ones."""
-    run, config, preset, seed = asked._replace(**otherwise)
+    run, config, preset, seed = one.asked._replace(**otherwise)
     run.write_config(config, preset, seed)
     run.write_evaluation({"iterations": config.iterations, "episodes": episodes})
 
 
 def test_a_run_is_done_when_it_was_evaluated_at_its_end(tmp_path):
-    (asked,) = planned(tmp_path, "decoder=paper")
-    assert asked.run.path == tmp_path / "decoder=paper"
-    assert not is_done(asked, episodes=100)
-    finished(asked, episodes=10)
-    assert not is_done(asked, episodes=100)
-    finished(asked)
-    assert is_done(asked, episodes=100)
-    assert planned(tmp_path, "decoder=paper") == [asked]
+    (one,) = planned(tmp_path, "decoder=paper")
+    assert one.asked.run.path == tmp_path / "decoder=paper"
+    assert not is_done(one)
+    finished(one, episodes=10)
+    assert not is_done(one)
+    finished(one)
+    assert is_done(one)
+    assert planned(tmp_path, "decoder=paper") == [one]
 
 
 @pytest.mark.parametrize(("preset", "usual"), [("creatures/quick", 1000), ("atari/pong/quick", 104)])
 def test_by_default_evaluations_are_as_long_as_the_papers(tmp_path, preset, usual):
-    (asked,) = planned(tmp_path, "seed=0", preset=preset)
-    assert (episodes_of(asked, None), episodes_of(asked, 3)) == (usual, 3)
-    finished(asked, episodes=usual - 1)
-    assert not is_done(asked, episodes=None)
-    finished(asked, episodes=usual)
-    assert is_done(asked, episodes=None)
+    (one,) = planned(tmp_path, "seed=0", preset=preset, episodes=None)
+    assert one.episodes == usual
+    finished(one, episodes=usual - 1)
+    assert not is_done(one)
+    finished(one, episodes=usual)
+    assert is_done(one)
 
 
 def test_a_run_evaluated_half_way_or_to_be_extended_is_not_done(tmp_path):
-    (asked,) = planned(tmp_path, "seed=0")
-    finished(asked)
-    asked.run.write_evaluation({"iterations": 1, "episodes": 100})
-    assert not is_done(asked, episodes=100)
-    finished(asked, config=replace(asked.config, interactions=asked.config.interactions // 2))
-    (asked,) = planned(tmp_path, "seed=0")
-    assert not is_done(asked, episodes=100)
+    (one,) = planned(tmp_path, "seed=0")
+    finished(one)
+    one.asked.run.write_evaluation({"iterations": 1, "episodes": 100})
+    assert not is_done(one)
+    finished(one, config=replace(one.asked.config, interactions=one.asked.config.interactions // 2))
+    (one,) = planned(tmp_path, "seed=0")
+    assert not is_done(one)
 
 
 @pytest.mark.parametrize(("otherwise", "words"), [
@@ -132,16 +133,45 @@ def test_a_run_evaluated_half_way_or_to_be_extended_is_not_done(tmp_path):
     ({"config": replace(QUICK, interactions=10 * QUICK.interactions)}, "interactions is"),
 ])  # fmt: skip
 def test_a_folder_with_another_run_in_it_is_refused(tmp_path, otherwise, words):
-    (asked,) = planned(tmp_path, "seed=0")
-    finished(asked, **otherwise)
+    (one,) = planned(tmp_path, "seed=0")
+    finished(one, **otherwise)
     with pytest.raises(RunError, match=f"seed=0 holds another run: {words}.*; use another --out"):
         planned(tmp_path, "seed=0")
 
 
 def test_a_run_without_a_checkpoint_is_overwritten(tmp_path):
-    (asked,) = planned(tmp_path, "seed=0")
-    asked.run.write_config(replace(QUICK, decoder="argmax"), "creatures/slow", 7)
-    assert not is_done(*planned(tmp_path, "seed=0"), episodes=1)
+    (one,) = planned(tmp_path, "seed=0")
+    one.asked.run.write_config(replace(QUICK, decoder="argmax"), "creatures/slow", 7)
+    assert not is_done(*planned(tmp_path, "seed=0"))
+
+
+def test_the_status_shows_every_run_and_starts_nothing(tmp_path):
+    done, failed, _ = planned(tmp_path, "seed=0,1,2")
+    finished(done)
+    job = job_of(failed, "seed=1")
+    job.begin()
+    job.log.write_text("itc train: no memory left\n")
+    job.end(1)
+    said = run("sweep", "creatures/quick", "--train", "--grid", "seed=0,1,2", "--out", str(tmp_path),
+               "--episodes", "100", "--status")  # fmt: skip
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in said.stdout.splitlines() if "|" in line]
+    assert rows[2:] == [
+        ["seed=0", "done", "0 of 48", "", ""],
+        ["seed=1", "failed", "0 of 48", "", "itc train: no memory left"],
+        ["seed=2", "waiting", "0 of 48", "", ""],
+    ]
+    assert said.stdout.splitlines()[-1] == "3 runs · 1 done · 1 failed · 1 waiting"
+    assert not (tmp_path / "seed=2").exists()
+
+
+def test_a_sweep_left_to_slurm_has_no_results_yet(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    said = run("sweep", "creatures/quick", "--train", "--grid", "seed=0,1", "--out", str(tmp_path), "--on", "slurm")
+    assert said.returncode == 0, said.stderr
+    assert f"`sbatch {tmp_path}/slurm.sh` submits it where there is" in said.stdout
+    assert said.stdout.endswith("once all are done, rerunning the command prints the results\n")
+    script = (tmp_path / "slurm.sh").read_text()
+    assert f"-P -m itc train creatures/quick --run {tmp_path}/seed=1 --seed 1 &&" in script
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
@@ -152,6 +182,9 @@ def test_a_run_without_a_checkpoint_is_overwritten(tmp_path):
     (("no-such-preset", "--train", "--grid", "seed=0"), "no-such-preset"),
     (("creatures/quick", "--train", "--grid", "colour=red"), "--colour"),
     (("creatures/quick", "--train", "--grid", "imagine.steps=99"), "imagine.steps 99 after"),
+    (("creatures/quick", "--train", "--grid", "seed=0", "--on", "cloud"), "--on must be local, slurm, ray or ray://"),
+    (("creatures/quick", "--train", "--grid", "seed=0", "--gpus", "1"), "--cpus and --gpus need --on slurm"),
+    (("creatures/quick", "--grid", "seed=0", "--on", "ray"), "--on, --cpus, --gpus and --status need --train"),
 ])  # fmt: skip
 def test_mistakes_are_refused_with_a_sentence(arguments, words):
     assert_refused(("sweep", *arguments), words)

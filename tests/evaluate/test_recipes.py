@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 import tyro
-from test_side_by_side import assert_sigterm_takes_along
 
-from itc.cli import app, sweep_training
+from itc.cli import app, planning
 from itc.cli.train import read_arguments
 from itc.envs.atari import GAMES
 from itc.evaluate import published
 from itc.evaluate.reproduce import RECIPES
-from itc.evaluate.reproduce.commands import points_of, run_folders
+from itc.evaluate.reproduce.commands import run_folders, sweeps_of
 from itc.evaluate.reproduce.recipe import Step, reductions
 from itc.evaluate.reproduce.run import run_in_order
 from itc.presets import find
+from launch.test_local import assert_sigterm_takes_along
 
 SEEDS = {"craftax-classic": 10, "ablation": 10, "accuracy": 10, "time": 10, "ot-sweep": 10, "craftax": 5, "minatar": 10,
          "atari": 5, "atari-games": 5}  # fmt: skip
@@ -29,6 +29,11 @@ STEPS = [
     for size, steps in (("full", recipe.full), ("here", recipe.here(Path("out"), 2)))
     for number, step in enumerate(steps)
 ]
+
+
+def points_of(step):
+    (sweep,) = sweeps_of([step])
+    return sweep.points
 
 
 def read(command, words):
@@ -57,7 +62,7 @@ def check_training(preset, point):
     """As `itc train` reads it; seeds do not matter to that."""
     if point["seed"] != "0":
         return
-    words = [word for name, value in point.items() for word in sweep_training.option(name, value)]
+    words = [word for name, value in point.items() for word in planning.option(name, value)]
     assert read_arguments([preset, *words]).preset == preset
 
 
@@ -122,7 +127,7 @@ def test_the_small_agents_differ_from_their_preset_as_the_papers_do():
     trained = {}
     for step in RECIPES["craftax-classic"].here(Path("out"), 1):
         (point,) = points_of(step)
-        words = [word for name, value in point.items() for word in sweep_training.option(name, value)]
+        words = [word for name, value in point.items() for word in planning.option(name, value)]
         trained[step.about] = read_arguments(["craftax-classic/quick", *words]).config
     for small, name in zip(trained.values(), ("dedieu", "dedieu-tuned", "itc-paper"), strict=True):
         full, itc = find(f"craftax-classic/{name}").config, find("craftax-classic/itc-paper").config
@@ -196,7 +201,7 @@ def test_stopped_from_outside_a_step_is_stopped_along(tmp_path):
         "import sys\n"
         "from itc.evaluate.reproduce.recipe import Step\n"
         "from itc.evaluate.reproduce.run import run_in_order\n"
-        "from itc.evaluate.side_by_side import stopped_by_sigterm\n"
+        "from itc.launch.stopping import stopped_by_sigterm\n"
         f"with stopped_by_sigterm(): run_in_order([sys.executable, '-c'], [Step('sleep', ({sleeping!r},))], print)"
     )
     assert_sigterm_takes_along(code, note)

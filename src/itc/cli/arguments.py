@@ -17,6 +17,8 @@ RunsOption = Annotated[tuple[Path, ...], arg(metavar="RUN [RUN …]", help_behav
 File = Annotated[Path, arg(metavar="FILE")]
 Folder = Annotated[Path, arg(metavar="FOLDER")]
 JsonFile = Annotated[Path | None, arg(name="json", metavar="FILE", help_behavior_hint="")]
+Place = Annotated[str, arg(metavar="local|slurm|ray|ray://HOST:PORT")]
+PlaceOption = Annotated[str | None, arg(metavar="local|slurm|ray|ray://HOST:PORT", help_behavior_hint="")]
 Decoders = Annotated[tuple[str, ...], arg(metavar="DECODER [DECODER …]", help_behavior_hint="")]
 OwnEnvironments = Annotated[
     tuple[str, ...],

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from itc.cli.arguments import Folder, OwnEnvironments, RunsOption
+from itc.cli.arguments import Folder, OwnEnvironments, PlaceOption, RunsOption
 from itc.cli.running import reading
 
 if TYPE_CHECKING:
     from itc.evaluate.reproduce.recipe import Recipe
+    from itc.launch.choice import Place
 
 FIGURES_OF_COMMANDS = ("figure-correspondence",)  # drawn by one of the recipe's commands
 
@@ -24,11 +25,16 @@ def reproduce(
     out: Folder = Path("runs/here"),
     seeds: int | None = None,
     runs: RunsOption = (),
+    on: PlaceOption = None,
+    jobs: int | None = None,
+    cpus: int | None = None,
+    gpus: float | None = None,
+    status: bool = False,
     own: OwnEnvironments = (),
 ) -> None:
     """Show the commands behind a table or figure of the paper.
 
-    Prints commands, seeds and hardware; --here runs a smaller version.
+    Prints commands, seeds and hardware; --here runs a smaller version, --on the whole at the paper's size.
 
     Args:
         what: Name of a table or figure. If not given: list all of them.
@@ -36,6 +42,13 @@ def reproduce(
         out: Folder for the runs, numbers and pictures of --here, and for the pictures of --runs.
         seeds: Number of seeds per agent with --here. If not given: set by each table.
         runs: Print the numbers of these run folders next to the paper's, or draw the figure from them.
+        on: Run the commands: as processes of this machine, as a job array of SLURM, or on a Ray cluster
+            (docs/scale.md). At the paper's size, in runs/paper; with --here, the smaller version. Rerunning the command
+            resumes.
+        jobs: Largest number of runs in parallel. On this machine, if not given: 1, with --here one for each core.
+        cpus: With --on slurm or ray, CPUs of each run; 1 if not given.
+        gpus: With --on slurm or ray, GPUs of each run, on Ray also a part of one; 0 if not given.
+        status: Only show how far the runs are: those of the paper's size, or with --here the smaller ones.
     """
     from itc.evaluate.reproduce import RECIPES
 
@@ -53,11 +66,17 @@ def reproduce(
         if runs and recipe.instead_of_runs:
             raise ValueError(recipe.instead_of_runs)
         if runs:
-            _show(what, recipe, runs, out)
-        elif here:
-            _run(what, recipe, out, recipe.seeds_here if seeds is None else seeds)
-        else:
-            _print_recipe(what, recipe)
+            if on or status:
+                raise ValueError("--runs shows runs that are there; --on and --status are without it")
+            return _show(what, recipe, runs, out)
+        if here or on or status:
+            from itc.launch.choice import Place
+
+            place = Place(on or "local", jobs, cpus, gpus)
+            return _run(what, recipe, out if here else None, seeds or recipe.seeds_here, place, status)
+        if (jobs, cpus, gpus) != (None, None, None):
+            raise ValueError("--jobs, --cpus and --gpus need --here or --on")
+        _print_recipe(what, recipe)
 
 
 def _print_recipe(what: str, recipe: "Recipe") -> None:
@@ -109,28 +128,27 @@ def _print_reductions(recipe: "Recipe", seeds: int) -> None:
         print(fill(f"- {sentence}", 120, subsequent_indent="  ", break_on_hyphens=False), flush=True)
 
 
-def _run(what: str, recipe: "Recipe", out: Path, seeds: int) -> None:
-    """Run the smaller version and show its results."""
-    from itc.cli.sweep_training import ITC
-    from itc.envs.registry import require_packages
-    from itc.evaluate.reproduce.commands import run_folders
-    from itc.evaluate.reproduce.run import run_in_order
-    from itc.evaluate.side_by_side import stopped_by_sigterm
-    from itc.presets import find
+def _run(what: str, recipe: "Recipe", out: Path | None, seeds: int, place: "Place", status: bool) -> None:
+    """Run the smaller version in this folder and show its results; without a folder, run the paper's size."""
+    from itc.cli.reproducing import run_steps, show_status, with_every_core
+    from itc.evaluate.reproduce.commands import FULL, run_folders
 
-    steps = recipe.here(out, seeds)
-    require_packages(find(step.words[1]).config.env for step in steps if step.words[0] == "sweep")
-    print(f"{what} on this machine, in {out}.", flush=True)
-    _print_reductions(recipe, seeds)
-    out.mkdir(parents=True, exist_ok=True)
+    steps = recipe.full if out is None else recipe.here(out, seeds)
+    if status:
+        return show_status(steps, out or FULL)
+    print(f"{what} in {out or FULL}", flush=True)
+    if out is not None:
+        _print_reductions(recipe, seeds)
+        place = with_every_core(place, steps)
+    for step in steps:
+        if step.words[0] == "sweep":
+            print(f"{step.about}: itc {as_typed(step.words)}", flush=True)
     try:
-        with stopped_by_sigterm():
-            failed = run_in_order(ITC, steps, lambda line: print(line, flush=True))
+        finished = run_steps(steps, out or FULL, place)
     except KeyboardInterrupt:
         sys.exit("itc reproduce: stopped; rerunning the command resumes")
-    if failed is not None:
-        sys.exit(f"itc reproduce: `itc {as_typed(failed.words)}` failed; rerunning the command tries it again")
-    _show(what, recipe, run_folders(steps), out)
+    if finished and out is not None:  # the paper's size has commands for that
+        _show(what, recipe, run_folders(steps), out)
 
 
 def _show(what: str, recipe: "Recipe", runs: Sequence[Path], out: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from itc.cli.arguments import JsonFile, OwnEnvironments
+from itc.cli.arguments import JsonFile, OwnEnvironments, Place
 from itc.cli.running import reading
 
 
@@ -15,7 +15,11 @@ def sweep(
     grid: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE,VALUE")],
     train: bool = False,
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE|FOLDER", help_behavior_hint="")] = None,
-    jobs: int = 1,
+    on: Place = "local",
+    jobs: int | None = None,
+    cpus: int | None = None,
+    gpus: float | None = None,
+    status: bool = False,
     episodes: int | None = None,
     decoder: Annotated[str, tyro.conf.arg(metavar="DECODER")] = "conserving",
     transitions: int = 2000,
@@ -38,7 +42,13 @@ def sweep(
         train: Train a run for each combination.
         out: With --train, folder for all runs (runs/sweep-PRESET if not given). Without, file for the heat maps
             (RUN/measures/sweep.png if not given).
-        jobs: With --train, number of runs in parallel; they share the processor's cores.
+        on: With --train, where the runs are executed: as processes of this machine, as a job array of SLURM, or on
+            a Ray cluster (docs/scale.md).
+        jobs: With --train, largest number of runs in parallel. On this machine they share the processor's cores, and
+            it is 1 if not given; on a cluster there is no limit then.
+        cpus: With --on slurm or ray, CPUs of each run; 1 if not given.
+        gpus: With --on slurm or ray, GPUs of each run, on Ray also a part of one; 0 if not given.
+        status: With --train, only show how far the runs are, from any machine that sees their folder.
         episodes: With --train, episodes per evaluation. If not given: as many as the paper plays in that environment.
         decoder: Decoder preset for the settings that the grid does not vary; without --train.
         transitions: Number of single steps to predict and decode; without --train.
@@ -55,10 +65,13 @@ def sweep(
             wanted = points(read_grid(grid))
             if train:
                 from itc.cli.sweep_training import sweep_training
+                from itc.launch.choice import Place
 
                 find(what)
                 folder = out or Path("runs") / f"sweep-{what.replace('/', '-')}"
-                return sweep_training(what, wanted, folder, jobs, episodes, json_file)
+                return sweep_training(what, wanted, folder, Place(on, jobs, cpus, gpus), episodes, status, json_file)
+            if (on, cpus, gpus, status) != ("local", None, None, False):
+                raise ValueError("--on, --cpus, --gpus and --status need --train")
             from itc.cli.sweep_decoding import sweep_decoding
             from itc.worlds import find as find_world
 

@@ -46,6 +46,20 @@ def locked(folder: Path) -> Generator[None]:
             _write(file, None)
 
 
+def is_locked(folder: Path) -> bool:
+    """Whether a process holds the lock of a run folder now, as far as its file system tells."""
+    import fcntl
+
+    try:
+        with (folder / LOCK).open("r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # no lock file, or no locks
+        return False
+    return False
+
+
 def holder(folder: Path) -> str:
     """The process that the lock file names; it may have ended."""
     try:

@@ -1,8 +1,9 @@
 """The agents of the paper as commands, at the paper's size and small."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from itc.evaluate.grid import Point, name_of, points, read_grid
 from itc.evaluate.reproduce.recipe import EPISODES_HERE, Step
@@ -48,17 +49,29 @@ def sweep(about: str, preset: str, seeds: int, out: Path, grid: Sequence[str] = 
     return Step(about, ("sweep", preset, "--train", "--grid", *grid, every_seed, "--out", folder, *more))
 
 
-def points_of(step: Step) -> list[Point]:
-    """The settings of each run of a sweep."""
-    start, end = step.words.index("--grid"), step.words.index("--out")
-    return points(read_grid(step.words[start + 1 : end]))
+class Sweep(NamedTuple):
+    """What a step that trains says."""
+
+    preset: str
+    points: list[Point]  # the settings of each run
+    folder: Path
+    episodes: int | None  # of each evaluation
 
 
-def run_folders(steps: Sequence[Step]) -> list[Path]:
+def sweeps_of(steps: Iterable[Step]) -> list[Sweep]:
+    """The sweeps among the steps."""
+    return [_sweep_of(step.words) for step in steps if step.words[0] == "sweep"]
+
+
+def _sweep_of(words: Sequence[str]) -> Sweep:
+    start, end = words.index("--grid"), words.index("--out")
+    episodes = int(words[words.index("--episodes") + 1]) if "--episodes" in words else None
+    return Sweep(words[1], points(read_grid(tuple(words[start + 1 : end]))), Path(words[end + 1]), episodes)
+
+
+def run_folders(steps: Iterable[Step]) -> list[Path]:
     """All runs that the sweeps among the steps make."""
-    sweeps = [step for step in steps if step.words[0] == "sweep"]
-    folder = {step: Path(step.words[step.words.index("--out") + 1]) for step in sweeps}
-    return [folder[step] / name_of(point) for step in sweeps for point in points_of(step)]
+    return [sweep.folder / name_of(point) for sweep in sweeps_of(steps) for point in sweep.points]
 
 
 def at_paper_size(env: str, variants: Sequence[str], seeds: int) -> tuple[Step, ...]:
@@ -84,7 +97,7 @@ def at_quick_size(
     """Agents made of the environment's quick preset, as many at once as there are cores."""
     steps = []
     for about, grid in grids.items():
-        runs = len(points_of(sweep(about, f"{env}/quick", seeds, out, grid)))
+        runs = len(run_folders([sweep(about, f"{env}/quick", seeds, out, grid)]))
         jobs = min(runs, os.cpu_count() or 1)
         more = ("--jobs", str(jobs), "--episodes", str(episodes))
         steps.append(sweep(about, f"{env}/quick", seeds, out, grid, more))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from itc.evaluate.reproduce.recipe import Step
-from itc.evaluate.side_by_side import undisturbed
+from itc.launch.stopping import undisturbed
 
 
 def run_in_order(itc: Sequence[str], steps: Sequence[Step], report: Callable[[str], None]) -> Step | None:

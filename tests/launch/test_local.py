@@ -1,4 +1,4 @@
-"""Commands side by side."""
+"""Jobs side by side on this machine."""
 
 import os
 import signal
@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from itc.evaluate.side_by_side import Job, run_side_by_side
+from itc.launch.job import Job
+from itc.launch.local import Local
 
 
 def python(code: str) -> list[str]:
@@ -18,10 +19,9 @@ def python(code: str) -> list[str]:
 def test_commands_of_a_job_follow_each_other_and_a_failure_stops_only_its_own(tmp_path):
     good = Job("good", [python("print('one')"), python("print('two')")], tmp_path / "good" / "log")
     bad = Job("bad", [python("raise SystemExit('no')"), python("print('never')")], tmp_path / "bad" / "log")
-    reported = []
-    failed = run_side_by_side([bad, good], 2, reported.append)
-    assert failed == [bad]
-    assert {finished.job.name: finished.ok for finished in reported} == {"good": True, "bad": False}
+    assert Local(2).run([bad, good], lambda: None) == [bad]
+    assert bad.failure.read_text() == "1\n"
+    assert not good.failure.exists()
     assert good.log.read_text() == "one\ntwo\n"
     assert bad.log.read_text() == "no\n"
 
@@ -36,7 +36,7 @@ def test_jobs_share_the_cores_without_overlap(tmp_path):
         "print(sorted(os.sched_getaffinity(0)))"
     )
     jobs = [Job(str(number), [python(say)], tmp_path / f"{number}.log") for number in range(len(cores))]
-    assert not run_side_by_side(jobs, len(cores), lambda finished: None)
+    assert not Local(len(cores)).run(jobs, lambda: None)
     seen = [tuple(eval(job.log.read_text())) for job in jobs]
     assert sorted(core for share in seen for core in share) == sorted(cores)
 
@@ -45,19 +45,16 @@ def test_stopped_from_outside_it_takes_its_processes_along(tmp_path):
     class Stop(Exception):
         pass
 
-    def stop(finished):
-        raise Stop
+    def stop():
+        if note.read_text():
+            raise Stop
 
     sleeping = "import os, pathlib, time; pathlib.Path({!r}).write_text(str(os.getpid())); time.sleep(60)"
     note = tmp_path / "pid"
-    until_noted = f"import os, time\nwhile not os.path.getsize({str(note)!r}): time.sleep(0.02)"
     note.touch()
-    jobs = [
-        Job("long", [python(sleeping.format(str(note)))], tmp_path / "long.log"),
-        Job("short", [python(until_noted)], tmp_path / "short.log"),
-    ]
+    job = Job("long", [python(sleeping.format(str(note)))], tmp_path / "long.log")
     with pytest.raises(Stop):
-        run_side_by_side(jobs, 2, stop)
+        Local().run([job], stop)
     with pytest.raises(ProcessLookupError):
         os.kill(int(note.read_text()), 0)
 
@@ -78,9 +75,10 @@ def test_sigterm_takes_the_processes_along(tmp_path):
     note = tmp_path / "pid"
     sleeping = f"import os, pathlib, time; pathlib.Path({str(note)!r}).write_text(str(os.getpid())); time.sleep(60)"
     code = (
-        "import pathlib, sys; from itc.evaluate.side_by_side import Job, run_side_by_side, stopped_by_sigterm\n"
+        "import pathlib, sys; from itc.launch.job import Job; from itc.launch.local import Local\n"
+        "from itc.launch.stopping import stopped_by_sigterm\n"
         f"job = Job('long', [[sys.executable, '-c', {sleeping!r}]], pathlib.Path({str(tmp_path / 'log')!r}))\n"
-        "with stopped_by_sigterm(): run_side_by_side([job], 1, print)"
+        "with stopped_by_sigterm(): Local().run([job], lambda: None)"
     )
     assert_sigterm_takes_along(code, note)
 
@@ -99,7 +97,9 @@ WAITING = """
 import pathlib, sys
 from itc.evaluate.reproduce.recipe import Step
 from itc.evaluate.reproduce.run import run_in_order
-from itc.evaluate.side_by_side import Job, run_side_by_side, stopped_by_sigterm
+from itc.launch.job import Job
+from itc.launch.local import Local
+from itc.launch.stopping import stopped_by_sigterm
 folder, saving = sys.argv[1:]
 words = ("-c", saving, folder)
 job = Job("saves", [[sys.executable, *words]], pathlib.Path(folder) / "log")
@@ -109,7 +109,7 @@ with stopped_by_sigterm():
 
 
 @pytest.mark.parametrize("how", [
-    "run_side_by_side([job], 1, print)", "run_in_order([sys.executable], [Step('saves', words)], print)",
+    "Local().run([job], lambda: None)", "run_in_order([sys.executable], [Step('saves', words)], print)",
 ])  # fmt: skip
 def test_stopped_twice_it_still_waits_until_all_have_saved(tmp_path, how):
     """Ctrl-C reaches `itc reproduce` and its sweep alike, and the former then sends the latter a SIGTERM."""

@@ -1,0 +1,73 @@
+"""One job in the current process: its commands in order, none of which outlives it."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from itc.launch.job import POLL, Job
+from itc.launch.stopping import undisturbed
+from itc.train.lock import is_locked
+
+PATIENCE = 300.0  # seconds that an earlier process may take to save and end
+PR_SET_PDEATHSIG = 1  # of Linux' prctl
+
+
+def run_job(job: Job, environment: Mapping[str, str]) -> int:
+    """Run a job's commands until one fails and return the last code; stopped from outside, it stops the command."""
+    _wait_until_unlocked(job.log.parent)
+    job.begin()
+    code = 0
+    for command in job.commands:
+        code = _run(command, job.log, environment)
+        if code != 0:
+            break
+    job.end(code)
+    return code
+
+
+def _run(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> int:
+    process = None
+    try:
+        with log.open("a") as output:
+            process = subprocess.Popen(
+                command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=os.environ | dict(environment),
+                preexec_fn=_stopped_with(os.getpid()),
+            )
+        while process.poll() is None:
+            time.sleep(POLL)
+        return process.returncode
+    finally:
+        if process is not None and process.poll() is None:
+            with undisturbed():
+                process.terminate()
+                process.wait()
+
+
+def _stopped_with(parent: int) -> Callable[[], None] | None:
+    """For a process to call first: it gets SIGTERM when its parent dies, even by SIGKILL. Linux only."""
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl  # looked up here: the new process should do as little as possible
+
+    def ask() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it died before this was asked for
+            os._exit(128 + signal.SIGTERM)
+
+    return ask
+
+
+def _wait_until_unlocked(folder: Path) -> None:
+    """An earlier process of this run, on a machine that is going down, may still be saving."""
+    deadline = time.monotonic() + PATIENCE
+    while is_locked(folder) and time.monotonic() < deadline:
+        time.sleep(POLL)
