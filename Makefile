@@ -41,7 +41,7 @@ types: $(READY)
 
 check: lint types test
 
-# Compiles the paper's presets for a GPU, which need not be there, in a second environment of 5.6 GB; takes an hour.
+# Compiles the paper's presets for a GPU, which need not be there, in a second environment of 5.6 GB; takes about twenty minutes.
 GPU_BIN := .venv-gpu/bin
 GPU_READY := .venv-gpu/.ready
 
