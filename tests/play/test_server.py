@@ -2,6 +2,8 @@
 
 import json
 import struct
+import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ from talking import Page
 from conftest import Serving
 from itc.play.door import Door
 from itc.play.protocol import LARGEST_MESSAGE, MESSAGES, read_message
+from itc.play.server import warm_up
+from itc.play.session import Session
 
 
 @pytest.fixture
@@ -20,7 +24,7 @@ def page(serving):
 
 def test_the_page_learns_what_there_is(serving):
     with Page(serving) as page:
-        assert page.hello["worlds"] == [{"name": "tiny", "environment": "creatures"}]
+        assert page.hello["worlds"][0] == {"name": "tiny", "environment": "creatures"}
         assert page.hello["opened"] == "tiny"
         page.send({"do": "open", "world": "tiny"})
         world = page.until("world")
@@ -134,7 +138,76 @@ def test_a_lost_connection_goes_on_where_it_was(serving):
         again.until("frame")
         assert again.step == step
         with Page(serving) as third:  # the seat is taken
-            assert third.ask({"do": "hello", "session": name}, "lost")["kind"] == "lost"
+            answer = third.ask({"do": "hello", "session": name}, "lost")
+            assert (answer["kind"], answer["session"]) == ("lost", third.hello["session"])
+
+
+def test_a_world_opens_even_if_its_model_ends_at_once_or_only_the_real_game_is_shown(game, ending):
+    warm_up(Session(ending, seed=0))
+    session = Session(game, seed=0)
+    session.show(["real"])
+    warm_up(session)
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_world_opens_with_the_recording_that_was_given_or_says_why_not(library, game, fits):
+    session = Session(game, seed=0)
+    session.step(1)
+    session.configure(0, {"temperature": 0.5})
+    recording = session.recording()
+    served = Serving(library, recording=recording if fits else replace(recording, result="0"))
+    try:
+        with Page(served) as page:
+            page.open()
+            if not fits:
+                assert "ends differently" in page.until("error")["words"]
+            assert page.step == fits
+            assert isinstance(page.act(0), bytes)
+    finally:
+        served.close()
+
+
+def test_a_page_that_left_while_something_was_computed_finds_it_done(serving, monkeypatch):
+    show = Session.show
+
+    def slow(session, names):
+        time.sleep(1.5)
+        show(session, names)
+
+    with Page(serving) as page:
+        page.open()
+        name = page.hello["session"]
+        monkeypatch.setattr(Session, "show", slow)
+        page.send({"do": "panels", "names": ["paper"]})
+    with Page(serving) as again:
+        assert again.ask({"do": "hello", "session": name}, "back", "lost")["kind"] == "back"
+        assert [panel["name"] for panel in again.until("panels")["panels"]] == ["paper"]
+
+
+def test_a_page_that_takes_its_old_seat_leaves_the_new_one(serving):
+    with Page(serving) as page:
+        name = page.open().hello["session"]
+    with Page(serving) as again:
+        again.open().ask({"do": "hello", "session": name}, "back")
+        again.until("frame")
+        assert again.act(0)
+        assert serving.server.seats[again.hello["session"]].left_at is not None
+
+
+def test_windows_that_open_at_the_same_time_are_counted(library, monkeypatch):
+    monkeypatch.setattr("itc.play.server.MOST_SESSIONS", 1)
+    served = Serving(library)
+    try:
+        with Page(served) as one, Page(served) as other:
+            assert one.ask({"do": "open", "world": "nothing"}, "world")["kind"] == "error"
+            assert not served.server.seats
+            served.server.worker.submit(time.sleep, 1.0)
+            one.send({"do": "open", "world": "tiny"})
+            while not served.server.seats:
+                time.sleep(0.01)
+            assert "1 windows play already" in other.ask({"do": "open", "world": "tiny"}, "world")["words"]
+    finally:
+        served.close()
 
 
 def test_somebody_elses_session_cannot_be_guessed(serving):

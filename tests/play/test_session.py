@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 
+import jax
 import numpy as np
 import pytest
 
@@ -69,6 +70,39 @@ def test_a_replay_that_ends_differently_is_noticed(session, game):
     wrong = replace(session.recording(), actions=(0, *session.recording().actions[1:]), result="0")
     with pytest.raises(Refused, match="ends differently"):
         Session(game).replay(wrong)
+
+
+def test_a_replay_that_fails_changes_nothing(session):
+    play(session, [1, 2])
+    before, shown = session.recording(), session.panels
+    with pytest.raises(Refused, match="ends differently"):
+        session.replay(replace(before, panels=("sample",), actions=(0,)))
+    assert session.recording() == before
+    assert session.panels is shown
+
+
+def test_a_replay_goes_on_after_the_end_of_the_panel_that_is_first_now(ending):
+    session = Session(ending, seed=1)
+    session.show(["real", "paper"])
+    play(session, [0, 0, 0])
+    session.show(["paper", "real"])
+    assert session.over
+    assert session.steps > 1
+    other = Session(ending, seed=2)
+    other.replay(session.recording())
+    assert other.recording() == session.recording()
+
+
+def test_the_policy_forgets_frames_that_are_gone(session, game):
+    for _ in range(3):
+        session.step(None)
+    session.rewind(2)
+    play(session, [1, 2])
+    fresh = Session(game, seed=1)
+    fresh.replay(session.recording())
+    assert session.step(None) == fresh.step(None)
+    for mine, other in zip(*(jax.tree.leaves(one.policy.state) for one in (session, fresh)), strict=True):
+        np.testing.assert_array_equal(mine, other)
 
 
 def test_back_and_forth_is_exact(session):
@@ -160,6 +194,7 @@ def test_recordings_are_checked(session, change, words):
         ({"window": 999}, "window 999"),
         ({"actions": (77,)}, "does not have"),
         ({"panels": ("made up",)}, "panels that are not here"),
+        ({"panels": ("paper", "paper")}, "a panel twice"),
         ({"changes": ((0, 2, {"temperature": 1.0}),)}, "without a decoder"),
         ({"changes": ((0, 0, {"temperature": -1.0}),)}, "not possible"),
     ],

@@ -35,7 +35,8 @@ class Recording:
     result: str = ""  # hash of the last frames
 
     def to_json(self) -> dict[str, Any]:
-        return {"format": FORMAT, **asdict(self)}
+        lists = {name: list(getattr(self, name)) for name in ("panels", "actions", "changes")}
+        return {"format": FORMAT, **asdict(self), **lists}
 
     @classmethod
     def from_json(cls, value: Any) -> "Recording":
