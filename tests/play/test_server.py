@@ -1,13 +1,18 @@
 """The server through its socket: frames, sessions, bad messages, lost connections."""
 
 import json
+import re
 import struct
 import time
 from dataclasses import replace
+from importlib.resources import files
 
 import numpy as np
 import pytest
 from talking import Page
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request
 
 from conftest import Serving
 from itc.play.door import Door
@@ -78,6 +83,7 @@ BAD = [
     '{"do": "rewind", "steps": 0}', '{"do": "panels", "names": []}', '{"do": "panels", "names": ["a", 3]}',
     '{"do": "set", "panel": 0, "settings": {"__class__": 1}}',
     '{"do": "set", "panel": 0, "settings": {"temperature": NaN}}',
+    '{"do": "set", "panel": 0, "settings": {"temperature": 1' + 400 * "0" + "}}",
     '{"do": "look", "panel": 0, "cell": 1e99}', '{"do": "replay", "recording": null}', '{"do": "film", "last": 100000}',
     '{"do": "open", "world": "' + "x" * 1000 + '"}',
     json.dumps({"do": "hello", "session": "x" * (LARGEST_MESSAGE + 1)}),
@@ -98,11 +104,17 @@ def test_a_message_that_is_far_too_long_ends_its_own_connection_only(page, servi
     with Page(serving) as other:
         other.open()
         page.send("x" * (8 * LARGEST_MESSAGE))
+        with pytest.raises(ConnectionClosed):
+            page.read()
         assert isinstance(other.act(0), bytes)
 
 
 def test_every_kind_of_message_is_known():
-    for kind in MESSAGES:
+    page = files("itc.play").joinpath("page")
+    scripts = [page.joinpath(name).read_text("utf-8") for name in ("main.js", "wire.js")]
+    sent = {kind for script in scripts for kind in re.findall(r'\{ do: "(\w+)"', script)}
+    assert sent == MESSAGES.keys()
+    for kind in sent:
         with pytest.raises(ValueError, match=r"the message|must be|nothing else|has "):
             read_message(json.dumps({"do": kind, "and": 1}))
 
@@ -291,8 +303,6 @@ class TestDoor:
         assert self.fetch(serving, path)[0] == 404
 
     def test_every_file_of_the_page_is_served_and_no_other_is_there(self, serving):
-        from importlib.resources import files
-
         from itc.play.door import PAGE
 
         there = {entry.name for entry in files("itc.play").joinpath("page").iterdir()}
@@ -322,3 +332,8 @@ class TestDoor:
     def test_here_no_token_is_needed(self):
         assert Door("127.0.0.1", 1).address == "http://127.0.0.1:1/"
         assert Door("192.0.2.7", 1).hosts[-1] == "192.0.2.7:1"
+
+    def test_names_with_capitals_and_odd_paths_are_answered(self):
+        door, host = Door("MyMachine", 1), Headers(Host="MyMachine:1")
+        assert door.answer(Request(f"/{door.token}/", host)).status_code == 200
+        assert door.answer(Request("/\udcff/", host)).status_code == 403

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from itc.play.film import film_of, write_film
+from itc.play.film import film_of, pictures_of, write_film
 from itc.play.panels import REWIND, first_block
 from itc.play.recording import Recording, read_recording, write_recording
 from itc.play.session import Refused, Session
@@ -175,7 +175,9 @@ def test_what_is_not_possible_is_refused(session, game):
         ({"actions": "x"}, "actions of the recording"),
         ({"panels": [1]}, "panels of the recording"),
         ({"changes": [[0, 0, {"path": "/etc/passwd"}]]}, "changes of the recording"),
+        ({"changes": [[0, 0, {"sinkhorn_iterations": 10**9}]]}, "changes of the recording"),
         ({"changes": 3}, "changes of the recording"),
+        ({"shown_from": 1}, "after its 0 steps"),
         ({"window": True}, "window of the recording"),
         ({"world": "x" * 1000}, "short text"),
         ({"more": 1}, "has no 'more'"),
@@ -215,6 +217,21 @@ def test_a_film_has_a_picture_for_every_step(session, tmp_path):
         assert film.n_frames == min(2, session.steps) + 1
     with pytest.raises(ValueError, match="ends in"):
         write_film(session, 2, tmp_path / "film.avi")
+
+
+def test_a_film_goes_through_ffmpeg_and_its_failure_is_a_sentence(session, tmp_path, monkeypatch):
+    play(session, [1, 2, 3])
+    program, film = tmp_path / "ffmpeg", tmp_path / "film.mp4"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match="not installed"):
+        write_film(session, 2, film)
+    program.write_text('#!/bin/sh\nfor last; do :; done\n/bin/cat > "$last"\n')
+    program.chmod(0o755)
+    write_film(session, 2, film)
+    assert film.read_bytes() == b"".join(picture.tobytes() for picture in pictures_of(session, 2))
+    program.write_text("#!/bin/sh\nexit 3\n")
+    with pytest.raises(ValueError, match="ffmpeg could not write"):
+        write_film(session, 2, film)
 
 
 @pytest.mark.parametrize("context", [1, 2, 3, 8, 20])

@@ -24,8 +24,8 @@ from itc.play.keys import keys_of
 from itc.play.library import Library
 from itc.play.panels import REAL, Dream, RealGame
 from itc.play.protocol import FILM, LARGEST_MESSAGE, BadMessage, pack_atlas, pack_frame, read_message
-from itc.play.recording import Recording
-from itc.play.session import CHANGEABLE, Session, decoders_of, first_panels
+from itc.play.recording import CHANGEABLE, Recording
+from itc.play.session import Session, decoders_of, first_panels
 from itc.train.errors import TrainError
 
 IN_FLIGHT = 2  # frames that were sent and not yet drawn

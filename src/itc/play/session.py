@@ -17,8 +17,6 @@ MOST_PANELS = 3
 MOST_STEPS = 20_000  # of one recording
 MOST_LIKELY = 8
 AS_TRAINED = "as trained"
-# Settings that can be changed while playing. The first three act without compiling anything.
-CHANGEABLE = ("temperature", "distance_cost", "wildcard_cost", "affinity", "noise", "generate", "solver", "rim")
 
 
 class Refused(ValueError):
