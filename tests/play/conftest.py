@@ -16,15 +16,26 @@ from itc.play.server import PlayServer
 from itc.train.runs import load
 
 
+def game_that_ends(world, bias):
+    """The model's own opinion of whether an episode ends is outweighed."""
+    run = load(world)
+    model = run.state.world_model.model
+    outer = jnp.array([0.0, bias], jnp.float32)
+    model = eqx.tree_at(lambda model: model.done_head.outer.bias, model, outer)
+    state = run.state._replace(world_model=run.state.world_model._replace(model=model))
+    return game_of("tiny", replace(run, state=state))
+
+
 @pytest.fixture(scope="session")
 def game(exported_world):
     """Its model has hardly learned anything: at least it must not end episodes at random."""
-    run = load(exported_world)
-    model = run.state.world_model.model
-    never = jnp.array([0.0, -1e9], jnp.float32)
-    model = eqx.tree_at(lambda model: model.done_head.outer.bias, model, never)
-    state = run.state._replace(world_model=run.state.world_model._replace(model=model))
-    return game_of("tiny", replace(run, state=state))
+    return game_that_ends(exported_world, -1e9)
+
+
+@pytest.fixture(scope="session")
+def ending(exported_world):
+    """Imagined episodes end with their first step."""
+    return game_that_ends(exported_world, 1e9)
 
 
 class Serving:

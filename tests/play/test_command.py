@@ -7,6 +7,7 @@ import pytest
 
 from commands import ITC, assert_refused, run
 from itc.play.game import game_of
+from itc.play.library import by_name
 from itc.play.recording import write_recording
 from itc.play.session import Session
 from itc.train.runs import load
@@ -42,6 +43,15 @@ def test_a_recording_becomes_a_film(exported_world, recording, tmp_path):
     done = run("play", str(exported_world), "--replay", str(recording), "--film", str(tmp_path / "film.gif"))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "film.gif").read_bytes().startswith(b"GIF89a")
+
+
+def test_folders_of_the_same_name_are_told_apart(tmp_path):
+    for name in ("a/seed0", "b/seed0", "seed1"):
+        (tmp_path / name).mkdir(parents=True)
+    given = [tmp_path / name for name in ("a/seed0", "b/seed0", "seed1", "a/../seed1")]
+    assert list(by_name(given)) == ["a/seed0", "b/seed0", "seed1"]
+    (tmp_path / "c/b/seed0").mkdir(parents=True)
+    assert list(by_name([*given[:2], tmp_path / "c/b/seed0"])) == ["a/seed0", f"{tmp_path.name}/b/seed0", "c/b/seed0"]
 
 
 def test_ctrl_c_ends_it(exported_world):

@@ -1,15 +1,24 @@
 """The server through its socket: frames, sessions, bad messages, lost connections."""
 
 import json
+import re
 import struct
+import time
+from dataclasses import replace
+from importlib.resources import files
 
 import numpy as np
 import pytest
 from talking import Page
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request
 
 from conftest import Serving
 from itc.play.door import Door
 from itc.play.protocol import LARGEST_MESSAGE, MESSAGES, read_message
+from itc.play.server import warm_up
+from itc.play.session import Session
 
 
 @pytest.fixture
@@ -20,7 +29,7 @@ def page(serving):
 
 def test_the_page_learns_what_there_is(serving):
     with Page(serving) as page:
-        assert page.hello["worlds"] == [{"name": "tiny", "environment": "creatures"}]
+        assert page.hello["worlds"][0] == {"name": "tiny", "environment": "creatures"}
         assert page.hello["opened"] == "tiny"
         page.send({"do": "open", "world": "tiny"})
         world = page.until("world")
@@ -74,6 +83,7 @@ BAD = [
     '{"do": "rewind", "steps": 0}', '{"do": "panels", "names": []}', '{"do": "panels", "names": ["a", 3]}',
     '{"do": "set", "panel": 0, "settings": {"__class__": 1}}',
     '{"do": "set", "panel": 0, "settings": {"temperature": NaN}}',
+    '{"do": "set", "panel": 0, "settings": {"temperature": 1' + 400 * "0" + "}}",
     '{"do": "look", "panel": 0, "cell": 1e99}', '{"do": "replay", "recording": null}', '{"do": "film", "last": 100000}',
     '{"do": "open", "world": "' + "x" * 1000 + '"}',
     json.dumps({"do": "hello", "session": "x" * (LARGEST_MESSAGE + 1)}),
@@ -94,11 +104,17 @@ def test_a_message_that_is_far_too_long_ends_its_own_connection_only(page, servi
     with Page(serving) as other:
         other.open()
         page.send("x" * (8 * LARGEST_MESSAGE))
+        with pytest.raises(ConnectionClosed):
+            page.read()
         assert isinstance(other.act(0), bytes)
 
 
 def test_every_kind_of_message_is_known():
-    for kind in MESSAGES:
+    page = files("itc.play").joinpath("page")
+    scripts = [page.joinpath(name).read_text("utf-8") for name in ("main.js", "wire.js")]
+    sent = {kind for script in scripts for kind in re.findall(r'\{ do: "(\w+)"', script)}
+    assert sent == MESSAGES.keys()
+    for kind in sent:
         with pytest.raises(ValueError, match=r"the message|must be|nothing else|has "):
             read_message(json.dumps({"do": kind, "and": 1}))
 
@@ -134,7 +150,76 @@ def test_a_lost_connection_goes_on_where_it_was(serving):
         again.until("frame")
         assert again.step == step
         with Page(serving) as third:  # the seat is taken
-            assert third.ask({"do": "hello", "session": name}, "lost")["kind"] == "lost"
+            answer = third.ask({"do": "hello", "session": name}, "lost")
+            assert (answer["kind"], answer["session"]) == ("lost", third.hello["session"])
+
+
+def test_a_world_opens_even_if_its_model_ends_at_once_or_only_the_real_game_is_shown(game, ending):
+    warm_up(Session(ending, seed=0))
+    session = Session(game, seed=0)
+    session.show(["real"])
+    warm_up(session)
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_world_opens_with_the_recording_that_was_given_or_says_why_not(library, game, fits):
+    session = Session(game, seed=0)
+    session.step(1)
+    session.configure(0, {"temperature": 0.5})
+    recording = session.recording()
+    served = Serving(library, recording=recording if fits else replace(recording, result="0"))
+    try:
+        with Page(served) as page:
+            page.open()
+            if not fits:
+                assert "ends differently" in page.until("error")["words"]
+            assert page.step == fits
+            assert isinstance(page.act(0), bytes)
+    finally:
+        served.close()
+
+
+def test_a_page_that_left_while_something_was_computed_finds_it_done(serving, monkeypatch):
+    show = Session.show
+
+    def slow(session, names):
+        time.sleep(1.5)
+        show(session, names)
+
+    with Page(serving) as page:
+        page.open()
+        name = page.hello["session"]
+        monkeypatch.setattr(Session, "show", slow)
+        page.send({"do": "panels", "names": ["paper"]})
+    with Page(serving) as again:
+        assert again.ask({"do": "hello", "session": name}, "back", "lost")["kind"] == "back"
+        assert [panel["name"] for panel in again.until("panels")["panels"]] == ["paper"]
+
+
+def test_a_page_that_takes_its_old_seat_leaves_the_new_one(serving):
+    with Page(serving) as page:
+        name = page.open().hello["session"]
+    with Page(serving) as again:
+        again.open().ask({"do": "hello", "session": name}, "back")
+        again.until("frame")
+        assert again.act(0)
+        assert serving.server.seats[again.hello["session"]].left_at is not None
+
+
+def test_windows_that_open_at_the_same_time_are_counted(library, monkeypatch):
+    monkeypatch.setattr("itc.play.server.MOST_SESSIONS", 1)
+    served = Serving(library)
+    try:
+        with Page(served) as one, Page(served) as other:
+            assert one.ask({"do": "open", "world": "nothing"}, "world")["kind"] == "error"
+            assert not served.server.seats
+            served.server.worker.submit(time.sleep, 1.0)
+            one.send({"do": "open", "world": "tiny"})
+            while not served.server.seats:
+                time.sleep(0.01)
+            assert "1 windows play already" in other.ask({"do": "open", "world": "tiny"}, "world")["words"]
+    finally:
+        served.close()
 
 
 def test_somebody_elses_session_cannot_be_guessed(serving):
@@ -218,8 +303,6 @@ class TestDoor:
         assert self.fetch(serving, path)[0] == 404
 
     def test_every_file_of_the_page_is_served_and_no_other_is_there(self, serving):
-        from importlib.resources import files
-
         from itc.play.door import PAGE
 
         there = {entry.name for entry in files("itc.play").joinpath("page").iterdir()}
@@ -249,3 +332,8 @@ class TestDoor:
     def test_here_no_token_is_needed(self):
         assert Door("127.0.0.1", 1).address == "http://127.0.0.1:1/"
         assert Door("192.0.2.7", 1).hosts[-1] == "192.0.2.7:1"
+
+    def test_names_with_capitals_and_odd_paths_are_answered(self):
+        door, host = Door("MyMachine", 1), Headers(Host="MyMachine:1")
+        assert door.answer(Request(f"/{door.token}/", host)).status_code == 200
+        assert door.answer(Request("/\udcff/", host)).status_code == 403

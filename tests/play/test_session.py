@@ -4,10 +4,11 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 
+import jax
 import numpy as np
 import pytest
 
-from itc.play.film import film_of, write_film
+from itc.play.film import film_of, pictures_of, write_film
 from itc.play.panels import REWIND, first_block
 from itc.play.recording import Recording, read_recording, write_recording
 from itc.play.session import Refused, Session
@@ -69,6 +70,39 @@ def test_a_replay_that_ends_differently_is_noticed(session, game):
     wrong = replace(session.recording(), actions=(0, *session.recording().actions[1:]), result="0")
     with pytest.raises(Refused, match="ends differently"):
         Session(game).replay(wrong)
+
+
+def test_a_replay_that_fails_changes_nothing(session):
+    play(session, [1, 2])
+    before, shown = session.recording(), session.panels
+    with pytest.raises(Refused, match="ends differently"):
+        session.replay(replace(before, panels=("sample",), actions=(0,)))
+    assert session.recording() == before
+    assert session.panels is shown
+
+
+def test_a_replay_goes_on_after_the_end_of_the_panel_that_is_first_now(ending):
+    session = Session(ending, seed=1)
+    session.show(["real", "paper"])
+    play(session, [0, 0, 0])
+    session.show(["paper", "real"])
+    assert session.over
+    assert session.steps > 1
+    other = Session(ending, seed=2)
+    other.replay(session.recording())
+    assert other.recording() == session.recording()
+
+
+def test_the_policy_forgets_frames_that_are_gone(session, game):
+    for _ in range(3):
+        session.step(None)
+    session.rewind(2)
+    play(session, [1, 2])
+    fresh = Session(game, seed=1)
+    fresh.replay(session.recording())
+    assert session.step(None) == fresh.step(None)
+    for mine, other in zip(*(jax.tree.leaves(one.policy.state) for one in (session, fresh)), strict=True):
+        np.testing.assert_array_equal(mine, other)
 
 
 def test_back_and_forth_is_exact(session):
@@ -141,7 +175,9 @@ def test_what_is_not_possible_is_refused(session, game):
         ({"actions": "x"}, "actions of the recording"),
         ({"panels": [1]}, "panels of the recording"),
         ({"changes": [[0, 0, {"path": "/etc/passwd"}]]}, "changes of the recording"),
+        ({"changes": [[0, 0, {"sinkhorn_iterations": 10**9}]]}, "changes of the recording"),
         ({"changes": 3}, "changes of the recording"),
+        ({"shown_from": 1}, "after its 0 steps"),
         ({"window": True}, "window of the recording"),
         ({"world": "x" * 1000}, "short text"),
         ({"more": 1}, "has no 'more'"),
@@ -160,6 +196,7 @@ def test_recordings_are_checked(session, change, words):
         ({"window": 999}, "window 999"),
         ({"actions": (77,)}, "does not have"),
         ({"panels": ("made up",)}, "panels that are not here"),
+        ({"panels": ("paper", "paper")}, "a panel twice"),
         ({"changes": ((0, 2, {"temperature": 1.0}),)}, "without a decoder"),
         ({"changes": ((0, 0, {"temperature": -1.0}),)}, "not possible"),
     ],
@@ -180,6 +217,21 @@ def test_a_film_has_a_picture_for_every_step(session, tmp_path):
         assert film.n_frames == min(2, session.steps) + 1
     with pytest.raises(ValueError, match="ends in"):
         write_film(session, 2, tmp_path / "film.avi")
+
+
+def test_a_film_goes_through_ffmpeg_and_its_failure_is_a_sentence(session, tmp_path, monkeypatch):
+    play(session, [1, 2, 3])
+    program, film = tmp_path / "ffmpeg", tmp_path / "film.mp4"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match="not installed"):
+        write_film(session, 2, film)
+    program.write_text('#!/bin/sh\nfor last; do :; done\n/bin/cat > "$last"\n')
+    program.chmod(0o755)
+    write_film(session, 2, film)
+    assert film.read_bytes() == b"".join(picture.tobytes() for picture in pictures_of(session, 2))
+    program.write_text("#!/bin/sh\nexit 3\n")
+    with pytest.raises(ValueError, match="ffmpeg could not write"):
+        write_film(session, 2, film)
 
 
 @pytest.mark.parametrize("context", [1, 2, 3, 8, 20])

@@ -14,7 +14,9 @@ from talking import Page
 
 from commands import ITC
 from itc.cli import watched
+from itc.envs import registry
 from itc.envs.registry import make
+from itc.play import watching
 from itc.play.door import Door
 from itc.play.snapshot import newest_play, read_snapshot, read_status, write_snapshot, write_status
 from itc.play.watching import Watch, dream_beside
@@ -120,6 +122,39 @@ def test_the_page_ends_with_the_run_when_nobody_watches(trained_run, tmp_path):
     finished = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (finished.returncode, finished.stderr) == (0, "")
     assert finished.stdout.startswith("watch: http://127.0.0.1:")
+
+
+def test_the_page_may_make_the_environment_that_training_made(tmp_path, monkeypatch):
+    started = []
+
+    class Page:
+        def __init__(self, command, stdin):
+            started.append(command)
+
+        def terminate(self):
+            pass
+
+        def wait(self, timeout=None):
+            pass
+
+    own = dataclasses.replace(SHORT, env="my.module:make")
+    with monkeypatch.context() as patched:
+        patched.setattr("subprocess.Popen", Page)
+        with watched.watched(True, RunFolder(tmp_path), own, 0, None):
+            pass
+    monkeypatch.setattr(registry, "_allowed", set())
+    monkeypatch.setattr(watching, "step_back", lambda _: None)
+    monkeypatch.setattr(watching.asyncio, "run", lambda serving: serving.close())
+    monkeypatch.setenv("XLA_FLAGS", "")
+    watching.main(started[0][3:])
+    assert registry._allowed == {"my.module:make"}
+
+
+def test_what_cannot_be_imagined_is_one_line(trained_run, tmp_path, capsys):
+    watch = Watch(trained_run, tmp_path, Door("127.0.0.1", 1))
+    watch.config = dataclasses.replace(watch.config, env="nowhere:make")
+    assert watch.dream() is None
+    assert re.fullmatch(r"watch: no imagined play: .*nowhere:make.*\n", capsys.readouterr().err)
 
 
 @pytest.mark.slow

@@ -29,9 +29,18 @@ class FakeHub:
         self._copy(folder_path, self.root / repo_id / revision, allow_patterns)
         return SimpleNamespace(oid=revision)
 
-    def snapshot_download(self, repository, revision, local_dir, allow_patterns):
-        if not (self.root / repository / revision).is_dir():
+    def repo_info(self, repository, revision, files_metadata):
+        assert files_metadata
+        folder = self.root / repository / revision
+        if not folder.is_dir():
             raise OSError(f"there is no revision {revision}")
+        files = [file for file in folder.rglob("*") if file.is_file()]
+        siblings = [
+            SimpleNamespace(rfilename=file.relative_to(folder).as_posix(), size=file.stat().st_size) for file in files
+        ]
+        return SimpleNamespace(siblings=siblings)
+
+    def snapshot_download(self, repository, revision, local_dir, allow_patterns):
         self._copy(self.root / repository / revision, local_dir, allow_patterns)
         return local_dir
 
@@ -60,14 +69,14 @@ def pushed(hub, world):
     return done.stdout.split("--revision ")[1].split("`")[0]
 
 
-def test_there_and_back(hub, exported_world, tmp_path):
+@pytest.mark.parametrize("name", ["tiny", "fetched"])
+def test_there_and_back(hub, exported_world, tmp_path, name):
     revision = pushed(hub, exported_world)
-    done = run("pull", "us/tiny", str(tmp_path / "tiny"), "--revision", revision)
+    new = tmp_path / name
+    done = run("pull", "us/tiny", str(new), "--revision", revision)
     assert done.returncode == 0, done.stderr
-    assert read_notes(tmp_path / "tiny") == read_notes(exported_world)
-    there = {
-        file.relative_to(tmp_path / "tiny").as_posix() for file in (tmp_path / "tiny").rglob("*") if file.is_file()
-    }
+    assert read_notes(new) == read_notes(exported_world)
+    there = {file.relative_to(new).as_posix() for file in new.rglob("*") if file.is_file()}
     assert there == {"world.json", *read_notes(exported_world).files}
 
 
@@ -83,6 +92,16 @@ def test_what_was_changed_there_is_not_kept(hub, exported_world, tmp_path):
     (hub.root / "us/tiny" / revision / "config.json").write_text("{}")
     assert_refused(["pull", "us/tiny", str(tmp_path / "new"), "--revision", revision], "its digest differs")
     assert not list(tmp_path.glob("*new*"))
+
+
+def test_what_is_too_large_is_not_fetched(hub, exported_world, tmp_path, monkeypatch):
+    revision = pushed(hub, exported_world)
+    largest = max((file for file in exported_world.rglob("*") if file.is_file()), key=lambda file: file.stat().st_size)
+    size = largest.stat().st_size
+    monkeypatch.setattr("itc.evaluate.hub.LARGEST_FILE", size - 1)
+    monkeypatch.delattr(sys.modules["huggingface_hub"], "snapshot_download")
+    new = str(tmp_path / "new")
+    assert_refused(["pull", "us/tiny", new, "--revision", revision], f"{largest.name} has {size:,} bytes, more than")
 
 
 def test_mistakes_are_sentences(hub, exported_world, trained_run, tmp_path):

@@ -1,5 +1,6 @@
 """Worlds as folders: what is exported can be played and measured, and what was changed is refused."""
 
+import io
 import json
 import shutil
 import zipfile
@@ -202,6 +203,33 @@ def change_starts(world, **changes):
 def test_windows_are_checked_even_with_the_right_digests(world, changes, words):
     change_starts(world, **changes)
     with pytest.raises(WorldError, match=words):
+        load(world)
+
+
+def test_an_array_that_says_it_is_huge_is_not_allocated(world):
+    with zipfile.ZipFile(world / "weights.npz") as packed:
+        contents = {info.filename: packed.read(info) for info in packed.infolist()}
+    largest = max(contents, key=lambda name: len(contents[name]))
+    claim = io.BytesIO()
+    huge = {"descr": "<f4", "fortran_order": False, "shape": (2**55,)}
+    np.lib.format.write_array_header_1_0(claim, huge)
+    contents[largest] = claim.getvalue() + contents[largest][len(claim.getvalue()) :]
+    with zipfile.ZipFile(world / "weights.npz", "w") as packed:
+        for name, content in contents.items():
+            packed.writestr(name, content)
+    rehash(world)
+    with pytest.raises(WorldError, match=rf"is float32 \({2**55},\), but the settings need"):
+        load(world)
+
+
+@pytest.mark.parametrize("name", ["weights.npz", "starts.npz"])
+def test_a_damaged_archive_is_refused_even_with_the_right_digests(world, name):
+    content = bytearray((world / name).read_bytes())
+    begin = 30 + int.from_bytes(content[26:28], "little") + int.from_bytes(content[28:30], "little")
+    content[begin] |= 0b110  # a kind of block that DEFLATE does not have
+    (world / name).write_bytes(content)
+    rehash(world)
+    with pytest.raises(WorldError, match="cannot be read"):
         load(world)
 
 

@@ -68,14 +68,15 @@ def play(
 
 def _film(library, recording, film: Path) -> None:
     from itc.cli.console import working
-    from itc.play.film import write_film
+    from itc.play.film import encoder_of, write_film
     from itc.play.session import Session
 
+    encoder_of(film)  # raises before anything is replayed
     with working() as work:
         session = Session(library.open(library.opened or recording.world, work.step), seed=0)
         work.step("replaying", len(recording.actions))
         session.replay(recording)
-        write_film(session, len(recording.actions) - recording.shown_from or 1, film, session.game.clock or 6.0)
+        write_film(session, len(recording.actions) - recording.shown_from or 1, film)
     print(f"film: {film}")
 
 

@@ -88,7 +88,8 @@ def watched(
     with TemporaryDirectory(prefix="itc-watch-") as scratch:
         folder = Path(scratch)
         giving = Watched(folder, config, begun, deadline)
-        command = [sys.executable, "-m", "itc.play.watching", str(run.path), scratch, "127.0.0.1", str(PORT)]
+        where = [str(run.path), scratch, "127.0.0.1", str(PORT)]
+        command = [sys.executable, "-m", "itc.play.watching", *where, config.env]  # allowed here, so also there
         page = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         try:
             yield giving

@@ -52,11 +52,9 @@ def _measures(run: Run, what: str) -> list[Measure]:
 
 
 def _truth(run: Run) -> list[str]:
-    lines = []
-    for what, heading in (("accuracy", "frames right, one step ahead"),):
-        chosen = [one for one in _measures(run, what) if one.measure.startswith(("exact", "plausible"))]
-        chosen = [one for one in chosen if one.decoder in _own_decoders(run) and " · " not in one.measure]
-        lines += [f"- {heading}, {one.measure}, `{one.decoder}`: {one.value:.1%}" for one in chosen[:6]]
+    chosen = [one for one in _measures(run, "accuracy") if one.measure.startswith(("exact", "plausible"))]
+    chosen = [one for one in chosen if one.decoder in _own_decoders(run) and " · " not in one.measure]
+    lines = [f"- frames right, one step ahead, {one.measure}, `{one.decoder}`: {one.value:.1%}" for one in chosen[:6]]
     found = _measures(run, "hallucination")
     by = {(one.decoder, one.measure): one.value for one in found}
     for measure, words in TRUTH.items():

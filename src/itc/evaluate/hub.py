@@ -10,7 +10,7 @@ from typing import Any
 from itc.extras import require
 from itc.train.run_folder import WORLD
 from itc.train.runs import load
-from itc.train.world_folder import MEASURED, NEEDED, WorldError, is_world, read_notes
+from itc.train.world_folder import LARGEST_FILE, MEASURED, NEEDED, WorldError, is_world, read_notes
 
 FILES = [WORLD, *NEEDED, *MEASURED]  # nothing else is sent or fetched
 REPOSITORY = re.compile(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}")
@@ -44,13 +44,16 @@ def pull(repository: str, revision: str, folder: Path) -> Path:
         )
     if folder.exists():
         raise WorldError(f"{folder} exists already; nothing is overwritten")
+    for file in hub.HfApi().repo_info(repository, revision=revision, files_metadata=True).siblings:
+        if file.rfilename in FILES and (file.size or 0) > LARGEST_FILE:
+            raise WorldError(f"{repository}: {file.rfilename} has {file.size:,} bytes, more than {LARGEST_FILE:,}")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent, prefix=".itc-pull-") as scratch:
         fetched = Path(scratch) / "fetched"
         hub.snapshot_download(repository, revision=revision, local_dir=str(fetched), allow_patterns=FILES)
         if not is_world(fetched):
             raise WorldError(f"{repository} at {revision[:12]} is not a world: it has no {WORLD}")
-        wanted = Path(scratch) / folder.name
+        wanted = Path(scratch) / "world"
         for name in (WORLD, *read_notes(fetched).files):  # without what the library leaves beside them
             (wanted / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(fetched / name, wanted / name)

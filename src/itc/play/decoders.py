@@ -43,7 +43,6 @@ def decode_frame(
     config: DecodeConfig,
     key: Array,
     codes: Any,
-    is_first: bool,
 ) -> Frame:
     """What `itc.decode` gives for one frame, from the same key."""
     copyable = spec.copyable_by(config.rim).reshape(-1)
@@ -51,14 +50,13 @@ def decode_frame(
         given = jnp.asarray(previous)[None]
         decoded = decode(
             logits, given, grid=spec.grid, config=config, key=key, codes=codes, copyable=copyable,
-            done=jnp.array([is_first]),
+            done=jnp.array([False]),
         )  # fmt: skip
-        return Frame(np.asarray(decoded.tokens[0]), np.asarray(decoded.source[0]), np.asarray(_entropy(logits, codes)))
+        entropy = _entropy(logits, codes, jnp.float32(config.temperature))
+        return Frame(np.asarray(decoded.tokens[0]), np.asarray(decoded.source[0]), np.asarray(entropy))
     family, edges = program_of(config, spec)
     settings = jnp.array([config.temperature, config.distance_cost, config.wildcard_cost], jnp.float32)
-    found = _scored(
-        logits, jnp.asarray(previous), key, codes, jnp.asarray(copyable & (not is_first)), settings, family, edges
-    )
+    found = _scored(logits, jnp.asarray(previous), key, codes, jnp.asarray(copyable), settings, family, edges)
     token, gains, entropy = (np.asarray(part) for part in found)
     if config.solver == "none":
         return Frame(token, np.full(token.shape, -1, np.int32), entropy)
@@ -106,8 +104,8 @@ def _scored(
 
 
 @jax.jit
-def _entropy(logits: Float32[Array, "1 n k"], codes: Any) -> Float32[Array, " n"]:
-    return _entropy_of(jax_backend.mask(logits[0], PRESETS["sample"], codes))
+def _entropy(logits: Float32[Array, "1 n k"], codes: Any, temperature: Float32[Array, ""]) -> Float32[Array, " n"]:
+    return _entropy_of(jax_backend.mask(logits[0], PRESETS["sample"], codes) / temperature)
 
 
 def _entropy_of(logits: Float32[Array, "n k"]) -> Float32[Array, " n"]:

@@ -55,7 +55,6 @@ class Door:
     host: str
     port: int
     token: str = field(default="")
-    refused: int = 0
     extra: dict[str, tuple[bytes, str, str]] = field(default_factory=dict)  # more pages: content, type, policy
 
     def __post_init__(self) -> None:
@@ -70,7 +69,9 @@ class Door:
     def hosts(self) -> list[str]:
         """The names under which we can be called."""
         own = f"[{self.host}]" if ":" in self.host else self.host
-        return [f"{name}:{self.port}" for name in dict.fromkeys((*LOCAL, own)) if name not in ("0.0.0.0", "[::]")]
+        return [
+            f"{name}:{self.port}" for name in dict.fromkeys((*LOCAL, own.lower())) if name not in ("0.0.0.0", "[::]")
+        ]
 
     @property
     def address(self) -> str:
@@ -86,7 +87,7 @@ class Door:
         path = request.path.partition("?")[0].removeprefix("/")
         if self.token:
             given, _, path = path.partition("/")
-            if not hmac.compare_digest(given.encode(), self.token.encode()):
+            if not hmac.compare_digest(given.encode(errors="surrogateescape"), self.token.encode()):
                 return self._refuse(
                     HTTPStatus.FORBIDDEN, "the address that was printed carries a token; this one does not"
                 )
@@ -113,7 +114,6 @@ class Door:
         return None
 
     def _refuse(self, status: HTTPStatus, words: str) -> Response:
-        self.refused += 1
         return _response(status, f"itc play: {words}\n".encode(), "text/plain; charset=utf-8", "default-src 'none'")
 
 

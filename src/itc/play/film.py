@@ -3,7 +3,9 @@
 import io
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -22,14 +24,12 @@ DARK, LIGHT = 24, (236, 232, 224)  # around the panels, and the letters there
 Picture = UInt8[np.ndarray, "H W 3"]
 
 
-def pictures_of(session: Session, last: int) -> list[np.ndarray]:
-    """The last steps, with the frame before them."""
+def pictures_of(session: Session, last: int) -> Iterator[np.ndarray]:
+    """The last steps, with the frame before them; drawn one by one, as a thousand take a lot of memory."""
     steps = min(last, session.steps, LONGEST)
-    pictures = []
     for at in range(session.steps - steps, session.steps + 1):
         shown = [(panel, panel.history[min(at, len(panel.history) - 1)]) for panel in session.panels]
-        pictures.append(side_by_side([labelled(picture_of(panel, one), panel.name, one.ended) for panel, one in shown]))
-    return pictures
+        yield side_by_side([labelled(picture_of(panel, one), panel.name, one.ended) for panel, one in shown])
 
 
 def picture_of(panel: Panel, shown: Shown) -> Picture:
@@ -60,34 +60,53 @@ def side_by_side(pictures: Sequence[np.ndarray]) -> Picture:
     return np.concatenate([part for picture in pictures for part in (picture, gap)][:-1], axis=1)
 
 
-def gif(pictures: Sequence[np.ndarray], per_second: float) -> bytes:
+def gif(pictures: Iterable[np.ndarray], per_second: float) -> bytes:
     """An animation that repeats."""
     from PIL import Image
 
-    images, file = [Image.fromarray(picture) for picture in pictures], io.BytesIO()
+    images, file = (Image.fromarray(picture) for picture in pictures), io.BytesIO()
     duration = round(1000 / per_second)
-    images[0].save(file, format="GIF", save_all=True, append_images=images[1:], duration=duration, loop=0)
+    next(images).save(file, format="GIF", save_all=True, append_images=images, duration=duration, loop=0)
     return file.getvalue()
 
 
-def film_of(session: Session, last: int, per_second: float = 6.0) -> bytes:
+def film_of(session: Session, last: int) -> bytes:
     """The last steps as an animated GIF."""
-    return gif(pictures_of(session, last), per_second)
+    return gif(pictures_of(session, last), per_second(session))
 
 
-def write_film(session: Session, last: int, path: Path, per_second: float = 6.0) -> None:
-    """As a GIF, or as an MP4 where ffmpeg is installed."""
+def per_second(session: Session) -> float:
+    """Steps, as fast as the game itself goes if it has a clock."""
+    return session.game.clock or 6.0
+
+
+def encoder_of(path: Path) -> str | None:
+    """The program that writes a film of this name, None if we do; raises if nobody can."""
     if path.suffix == ".gif":
-        path.write_bytes(film_of(session, last, per_second))
-        return
+        return None
     ffmpeg = shutil.which("ffmpeg")
     if path.suffix != ".mp4" or ffmpeg is None:
         wanted = "ffmpeg, which is not installed" if path.suffix == ".mp4" else "a name that ends in .gif or .mp4"
         raise ValueError(f"writing {path} needs {wanted}")
+    return ffmpeg
+
+
+def write_film(session: Session, last: int, path: Path) -> None:
+    """As a GIF, or as an MP4 where ffmpeg is installed."""
+    ffmpeg = encoder_of(path)
+    if ffmpeg is None:
+        path.write_bytes(film_of(session, last))
+        return
     pictures = pictures_of(session, last)
-    height, width, _ = pictures[0].shape
+    first = next(pictures)
+    height, width, _ = first.shape
     command = [
         ffmpeg, "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r",
-        str(per_second), "-i", "-", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-pix_fmt", "yuv420p", str(path),
+        str(per_second(session)), "-i", "-", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-pix_fmt", "yuv420p", str(path),
     ]  # fmt: skip
-    subprocess.run(command, input=b"".join(picture.tobytes() for picture in pictures), check=True)
+    with suppress(BrokenPipeError), subprocess.Popen(command, stdin=subprocess.PIPE) as encoder:
+        assert encoder.stdin is not None
+        for picture in chain([first], pictures):
+            encoder.stdin.write(picture.tobytes())
+    if encoder.returncode:
+        raise ValueError(f"ffmpeg could not write {path}")

@@ -11,12 +11,25 @@ from itc.train.runs import load
 from itc.worlds import find, names
 
 
+def by_name(paths: Sequence[Path]) -> dict[str, Path]:
+    """Each folder by its name, with as many of the folders around it as tell it from the others."""
+    whole = {path.resolve(): path for path in paths}
+
+    def name(path: Path) -> str:
+        for length in range(1, len(path.parts)):
+            if sum(other.parts[-length:] == path.parts[-length:] for other in whole) == 1:
+                return "/".join(path.parts[-length:])
+        return str(path)
+
+    return {name(path): given for path, given in whole.items()}
+
+
 class Library:
     """Worlds by name; each is loaded once, when it is first opened."""
 
     def __init__(self, given: Sequence[Path] = ()):
         paths = {name: find(name) for name in names()}
-        here = {path.resolve().name: path for path in map(find, given)}
+        here = by_name([find(path) for path in given])
         self.paths = {**here, **{name: path for name, path in paths.items() if name not in here}}
         self.opened = next(iter(here), None) if len(here) == 1 else None  # which the page opens by itself
         self.games: dict[str, Game] = {}

@@ -104,7 +104,7 @@ class Dream(Panel):
         if done:
             return self._end(float(outlook.reward[0]))
         before, spec = self.shown.frame.tokens, self.game.spec
-        frame = decode_frame(outlook.logits, before, spec, self.config, token_key, self.game.world.codes, False)
+        frame = decode_frame(outlook.logits, before, spec, self.config, token_key, self.game.world.codes)
         self._add(frame, action, float(outlook.reward[0]), self._picture(frame.tokens))
 
     def rewind(self, steps: int) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from itc.play.panels import Shown
-from itc.play.session import CHANGEABLE
+from itc.play.recording import CHANGEABLE
+from itc.settings import is_finite
 
 LARGEST_MESSAGE = 1 << 18  # bytes; a recording of the longest play fits
 FRAME, ATLAS, FILM = 1, 2, 3  # first byte of binary messages
@@ -56,7 +57,7 @@ def _settings(name: str, value: Any) -> None:
         raise BadMessage(f"{name} must be settings of a decoder: {', '.join(CHANGEABLE)}")
     for key, one in value.items():
         plain = isinstance(one, str) and len(one) < 40
-        if not plain and (isinstance(one, bool) or not isinstance(one, int | float) or not math.isfinite(one)):
+        if not plain and (isinstance(one, bool) or not is_finite(one)):
             raise BadMessage(f"{key} must be a finite number or a word, got {one!r:.40}")
 
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int32
 
-from itc.decoding.config import DecodeConfig
 from itc.settings import MOST, is_finite
 from itc.train.files import read_json
 
 FORMAT = 1
 MOST_ACTIONS = 20_000
 LONGEST_TEXT = 200
-SETTINGS = {field.name for field in fields(DecodeConfig)}
+# Settings that can be changed while playing. The first three act without compiling anything.
+CHANGEABLE = ("temperature", "distance_cost", "wildcard_cost", "affinity", "noise", "generate", "solver", "rim")
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class Recording:
     result: str = ""  # hash of the last frames
 
     def to_json(self) -> dict[str, Any]:
-        return {"format": FORMAT, **asdict(self)}
+        lists = {name: list(getattr(self, name)) for name in ("panels", "actions", "changes")}
+        return {"format": FORMAT, **asdict(self), **lists}
 
     @classmethod
     def from_json(cls, value: Any) -> "Recording":
@@ -58,6 +59,8 @@ class Recording:
             raise ValueError(f"actions of the recording must be a list of at most {MOST_ACTIONS:,}")
         for action in actions:
             _whole("an action", action)
+        if value["shown_from"] > len(actions):
+            raise ValueError(f"shown_from of the recording is {value['shown_from']}, after its {len(actions)} steps")
         return cls(
             **{name: value[name] for name in ("world", "identity", "window", "seed", "shown_from", "result")},
             panels=tuple(panels),
@@ -73,7 +76,7 @@ def _whole(name: str, value: Any) -> None:
 
 def _change(change: Any) -> Any:
     match change:
-        case [int(step), int(panel), dict(settings)] if step >= 0 <= panel and settings.keys() <= SETTINGS:
+        case [int(step), int(panel), dict(settings)] if step >= 0 <= panel and settings.keys() <= set(CHANGEABLE):
             if all(isinstance(value, str | bool) or is_finite(value) for value in settings.values()):
                 return step, panel, settings
     raise ValueError(f"changes of the recording must be [step, panel, settings], got {change!r:.60}")

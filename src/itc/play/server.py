@@ -13,6 +13,7 @@ from typing import Any
 
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
+from websockets.protocol import State
 
 from itc.decoding.config import DecodeConfig
 from itc.extras import MissingExtra
@@ -23,8 +24,8 @@ from itc.play.keys import keys_of
 from itc.play.library import Library
 from itc.play.panels import REAL, Dream, RealGame
 from itc.play.protocol import FILM, LARGEST_MESSAGE, BadMessage, pack_atlas, pack_frame, read_message
-from itc.play.recording import Recording
-from itc.play.session import CHANGEABLE, Session, decoders_of, first_panels
+from itc.play.recording import CHANGEABLE, Recording
+from itc.play.session import Session, decoders_of, first_panels
 from itc.train.errors import TrainError
 
 IN_FLIGHT = 2  # frames that were sent and not yet drawn
@@ -37,11 +38,17 @@ class Seat:
     """One window of a browser, connected or about to come back."""
 
     name: str
+    connection: ServerConnection
     session: Session | None = None
     number: int = 0  # of the last frame sent
     sent: dict[int, Any] = field(default_factory=dict)  # what each panel showed when it was sent last
     left_at: float | None = None
     bad: int = 0  # messages that were refused
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether its page has left, but what that asked for last is still being computed."""
+        return self.left_at is None and self.connection.state is not State.OPEN
 
 
 class PlayServer:
@@ -77,7 +84,7 @@ class PlayServer:
                 self.worker.shutdown(wait=False, cancel_futures=True)
 
     async def _page(self, connection: ServerConnection) -> None:
-        seat = Seat(secrets.token_urlsafe(12))
+        seat = Seat(secrets.token_urlsafe(12), connection)
         self.pages.add(connection)
         try:
             await self._say(connection, kind="hello", session=seat.name, **self._what_there_is())
@@ -127,13 +134,19 @@ class PlayServer:
         now = time.monotonic()
         for old in [one for one in self.seats.values() if one.left_at is not None and now - one.left_at > KEPT]:
             del self.seats[old.name]
-        found = self.seats.get(name)
+        while (found := self.seats.get(name)) is not None and found.is_busy:
+            await asyncio.sleep(0.05)
         if found is None or found.left_at is None:
-            await self._say(connection, kind="lost")
+            await self._say(connection, kind="lost", session=seat.name)
             return seat
-        found.left_at = None
-        await self._say(connection, kind="back", session=found.name)
-        await self._show_world(connection, found)
+        found.left_at, found.connection = None, connection
+        try:
+            await self._say(connection, kind="back", session=found.name)
+            await self._show_world(connection, found)
+        except ConnectionClosed:
+            found.left_at = time.monotonic()
+            raise
+        seat.left_at = time.monotonic()  # where the page sat before, if it had opened a world there
         return found
 
     async def _do(self, connection: ServerConnection, seat: Seat, message: dict[str, Any]) -> None:
@@ -183,12 +196,17 @@ class PlayServer:
         await self._compiling(connection, session.step, action, patience=2.0)
         await self._send_frame(connection, seat, session)
 
-    async def _open(self, connection: ServerConnection, seat: Seat, world: str) -> None:
-        if seat.session is None and len(self.seats) >= MOST_SESSIONS:
+    def _keep(self, seat: Seat) -> None:
+        """Count a seat among those that play, in place of the one that has been empty for longest if need be."""
+        if seat.name not in self.seats and len(self.seats) >= MOST_SESSIONS:
             waiting = [one for one in self.seats.values() if one.left_at is not None]
             if not waiting:
                 raise ValueError(f"{MOST_SESSIONS} windows play already; close one")
             del self.seats[min(waiting, key=lambda one: one.left_at or 0.0).name]
+        self.seats[seat.name] = seat
+
+    async def _open(self, connection: ServerConnection, seat: Seat, world: str) -> None:
+        self._keep(seat)  # before anything is waited for: others may open a world meanwhile
         loop = asyncio.get_running_loop()
 
         def progress(words: str) -> None:  # called in the worker
@@ -196,15 +214,20 @@ class PlayServer:
             asyncio.run_coroutine_threadsafe(_quietly(said), loop)
 
         assert self.library is not None
-        game = await self._in_worker(self.library.open, world, progress)
-        seat.session = await self._in_worker(Session, game)
-        self.seats[seat.name] = seat
+        try:
+            game = await self._in_worker(self.library.open, world, progress)
+            seat.session = await self._in_worker(Session, game)
+        finally:
+            if seat.session is None:
+                del self.seats[seat.name]
         await self._show_world(connection, seat)
-        if self.recording is not None and self.recording.identity == game.identity:
-            await self._do(connection, seat, {"do": "replay", "recording": self.recording.to_json()})
-        progress("getting the model ready")
-        await self._in_worker(warm_up, seat.session)
-        await self._say(connection, kind="ready")
+        try:
+            if self.recording is not None and self.recording.identity == game.identity:
+                await self._do(connection, seat, {"do": "replay", "recording": self.recording.to_json()})
+            progress("getting the model ready")
+            await self._in_worker(warm_up, seat.session)
+        finally:  # whatever went wrong, the world is open
+            await self._say(connection, kind="ready")
 
     async def _show_world(self, connection: ServerConnection, seat: Seat) -> None:
         session = seat.session
@@ -237,13 +260,14 @@ class PlayServer:
         """Run in the worker; say so if it takes long enough to be a compilation."""
         task = asyncio.ensure_future(self._in_worker(do, *arguments))
         done, _ = await asyncio.wait([task], timeout=patience)
+        # Whoever asked may have left; the session is somebody else's only when this has ended.
         if not done:
-            await self._say(connection, kind="progress", words="compiling")
+            await _quietly(self._say(connection, kind="progress", words="compiling"))
         try:
             return await task
         finally:
             if not done:
-                await self._say(connection, kind="ready")
+                await _quietly(self._say(connection, kind="ready"))
 
     async def _in_worker(self, do: Callable, *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self.worker, do, *arguments)
@@ -260,11 +284,15 @@ async def _quietly(said: Awaitable[None]) -> None:
 
 def warm_up(session: Session) -> None:
     """Compile what the first step needs, without making it."""
+    names = [name for name in session.names if name != REAL]
+    if not names:
+        return
     other = Session(session.game, seed=0)
-    other.names = [name for name in session.names if name != REAL]
+    other.names = names
     other.begin(0, 0)
     other.step(0)
-    other.step(None)
+    if not other.over:
+        other.step(None)
 
 
 def about(game: Game) -> dict[str, Any]:

@@ -17,8 +17,6 @@ MOST_PANELS = 3
 MOST_STEPS = 20_000  # of one recording
 MOST_LIKELY = 8
 AS_TRAINED = "as trained"
-# Settings that can be changed while playing. The first three act without compiling anything.
-CHANGEABLE = ("temperature", "distance_cost", "wildcard_cost", "affinity", "noise", "generate", "solver", "rim")
 
 
 class Refused(ValueError):
@@ -89,6 +87,7 @@ class Session:
         for panel in self.panels:
             panel.rewind(back_to)
         del self.actions[back_to:]
+        self.policy = Policy(self.game)  # it must not remember frames that are gone
         self._apply_changes()
         return made
 
@@ -121,6 +120,7 @@ class Session:
                 self._advance(panel, self.actions[at], at)
             panels.append(panel)
         self.panels, self.names = panels, list(names)
+        self.policy = Policy(self.game)  # it saw what another panel showed
 
     def configure(self, index: int, settings: dict[str, Any]) -> DecodeConfig:
         """Change the settings of a panel's decoder from the next step on."""
@@ -160,36 +160,41 @@ class Session:
             result=fingerprint([panel.shown.frame.tokens for panel in self.panels]),
         )
 
-    def replay(self, recording: Recording, steps: int | None = None) -> None:
-        """Play a recording again, up to a step or to its end; at the end everything must be as it was."""
+    def replay(self, recording: Recording) -> None:
+        """Play a recording again; at the end everything must be as it was, else nothing changes here."""
         if recording.identity != self.game.identity:
             raise Refused(
                 f"the recording is of another world ({recording.world!r:.40}, {recording.identity[:12]}…; this is "
                 f"{self.game.name}, {self.game.identity[:12]}…)"
             )
         self._check(recording)
-        self.names = list(recording.panels)
-        self.begin(recording.window, recording.seed)
-        wanted = len(recording.actions) if steps is None else min(steps, len(recording.actions))
-        for at, action in enumerate(recording.actions[: wanted + 1]):
-            for step, which, settings in recording.changes:
-                if step == at:
-                    self.changes.append((step, which, settings))
-            self._apply_changes()
-            if at < wanted:
-                self.step(action)
-        self.changes += [change for change in recording.changes if change[0] == self.steps == len(recording.actions)]
+        other = Session(self.game, recording.seed)
+        other.names = list(recording.panels)
+        other.begin(recording.window, recording.seed)
+        for action in recording.actions:
+            other._change_as(recording)
+            # Not by `step`: the panel that is first now may have ended while another one was.
+            for panel in other.panels:
+                other._advance(panel, action, other.steps)
+            other.actions.append(action)
+        other._change_as(recording)
+        if other.recording().result != recording.result:
+            raise Refused("the recording was made with other versions or on another machine: it ends differently")
+        other.order, other.turn = self.order, self.turn
+        vars(self).update(vars(other))
+
+    def _change_as(self, recording: Recording) -> None:
+        """The settings that a recording changes at this step."""
+        self.changes += [change for change in recording.changes if change[0] == self.steps]
         self._apply_changes()
-        if wanted == len(recording.actions):
-            found = fingerprint([panel.shown.frame.tokens for panel in self.panels])
-            if found != recording.result:
-                raise Refused("the recording was made with other versions or on another machine: it ends differently")
 
     def _check(self, recording: Recording) -> None:
         spec = self.game.spec
         unknown = [name for name in recording.panels if name != REAL and name not in self.decoders]
         if unknown or not recording.panels or len(recording.panels) > MOST_PANELS:
             raise Refused(f"the recording has panels that are not here: {', '.join(recording.panels)[:80]}")
+        if len(set(recording.panels)) < len(recording.panels):
+            raise Refused(f"the recording has a panel twice: {', '.join(recording.panels)[:80]}")
         if recording.window >= len(self.game.starts.tokens):
             raise Refused(f"the recording starts at window {recording.window}, which is not here")
         if any(action >= spec.num_actions for action in recording.actions) or len(recording.actions) > MOST_STEPS:

@@ -1,6 +1,7 @@
 """The page of a training run under way, in a process of its own that gets only what training leaves over.
 
-`python -m itc.play.watching RUN SNAPSHOTS HOST PORT`, started by `itc train --watch`.
+`python -m itc.play.watching RUN SNAPSHOTS HOST PORT [ENVIRONMENT]`, started by `itc train --watch`; the environment is
+the one that the user named there, which may be their own.
 """
 
 import asyncio
@@ -93,12 +94,16 @@ class Watch:
         from itc.train.agents import agent_of
         from itc.train.errors import TrainError
 
-        agent, env = agent_of(self.config), make(self.config.env)
         try:
-            learned, play, iteration = read_snapshot(self.snapshots, agent, env, self.config)
-        except (TrainError, OSError, ValueError):  # it is being replaced: the next one will do
+            agent, env = agent_of(self.config), make(self.config.env)
+            try:
+                learned, play, iteration = read_snapshot(self.snapshots, agent, env, self.config)
+            except (TrainError, OSError, ValueError):  # it is being replaced: the next one will do
+                return None
+            film = dream_beside(agent, env, self.config, self.run.path, learned, play, iteration)
+        except Exception as problem:  # the curves go on without it
+            print(f"watch: no imagined play: {problem!s:.200}", file=sys.stderr, flush=True)
             return None
-        film = dream_beside(agent, env, self.config, self.run.path, learned, play, iteration)
         return None if film is None else {"film": base64.b64encode(film).decode("ascii"), "of": iteration}
 
     def report(self) -> None:
@@ -196,7 +201,10 @@ def step_back(priority: int) -> None:
 
 
 def main(words: list[str]) -> None:
-    run, snapshots, host, port = words
+    from itc.envs.registry import allow
+
+    run, snapshots, host, port, *typed = words
+    allow(*typed)
     step_back(LATER)
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
     with suppress(KeyboardInterrupt):

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +35,8 @@ MEASURED = (METRICS, EVALUATION, "measures/accuracy.json", "measures/hallucinati
 LARGEST_FILE = 1 << 30  # bytes
 MOST_WINDOWS, LONGEST_WINDOW = 4096, 512
 HEADER = 1024  # bytes that a file of an array may have besides its numbers
+# What reading a damaged archive raises.
+UNREADABLE = (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, NotImplementedError, RuntimeError)
 
 
 class WorldError(TrainError):
@@ -78,8 +81,24 @@ def read_arrays(file: Path, expected: dict[str, tuple[tuple[int, ...], np.dtype]
                 odd = sorted(there.keys() ^ expected.keys())[0]
                 raise WorldError(f"{file}: {odd[:60]} is {'not expected' if odd in there else 'missing'}")
             return {name: _read_array(packed, there[name], file, *expected[name]) for name in expected}
-    except (zipfile.BadZipFile, OSError, ValueError, EOFError, NotImplementedError, RuntimeError) as problem:
+    except UNREADABLE as problem:
         raise WorldError(f"{file} cannot be read: {problem!s:.200}") from problem
+
+
+class _Header(NamedTuple):
+    """What a file of an array says of it."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+def _read_header(stream: Any) -> _Header:
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError("an array has a format that `itc export` does not write")
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=HEADER)
+    if by_columns:
+        raise ValueError("an array is stored by columns")
+    return _Header(shape, dtype)
 
 
 def _read_array(
@@ -89,12 +108,13 @@ def _read_array(
     if not size <= info.file_size <= size + HEADER:
         raise WorldError(f"{file}: {info.filename[:60]} has {info.file_size} bytes, not the {size} of {dtype} {shape}")
     with packed.open(info) as stream:
-        found = np.lib.format.read_array(stream, allow_pickle=False, max_header_size=HEADER)
-    if found.shape != shape or found.dtype != dtype:
-        raise WorldError(
-            f"{file}: {info.filename[:60]} is {found.dtype} {found.shape}, but the settings need {dtype} {shape}"
-        )
-    return found
+        header = _read_header(stream)
+        if header != (shape, dtype):
+            raise WorldError(
+                f"{file}: {info.filename[:60]} is {header.dtype} {header.shape!s:.60}, but the settings need {dtype} "
+                f"{shape}"
+            )
+        return np.frombuffer(bytearray(stream.read(size)), dtype).reshape(shape)
 
 
 def shapes_in(file: Path) -> dict[str, tuple[int, ...]]:
@@ -104,12 +124,9 @@ def shapes_in(file: Path) -> dict[str, tuple[int, ...]]:
         with zipfile.ZipFile(file) as packed:
             for info in packed.infolist()[:64]:
                 with packed.open(info) as stream:
-                    np.lib.format.read_magic(stream)
-                    shapes[info.filename.removesuffix(".npy")] = np.lib.format.read_array_header_1_0(
-                        stream, max_header_size=HEADER
-                    )[0]
+                    shapes[info.filename.removesuffix(".npy")] = _read_header(stream).shape
         return shapes
-    except (zipfile.BadZipFile, OSError, ValueError, EOFError, NotImplementedError, RuntimeError) as problem:
+    except UNREADABLE as problem:
         raise WorldError(f"{file} cannot be read: {problem!s:.200}") from problem
 
 

@@ -373,6 +373,7 @@ function watching(message) {
   if (message.lines) { showCurves($("curves"), message.lines); document.body.dataset.lines = message.lines.length; }
   if (message.film) {
     $("dream").hidden = false;
+    for (const old of $("films").children) URL.revokeObjectURL(old.src);
     $("films").replaceChildren(make("img", { src: URL.createObjectURL(new Blob([bytesOf(message.film)], { type: "image/gif" })), alt: "real play and imagined play from the same start" }));
     document.body.dataset.film = message.of;
   }

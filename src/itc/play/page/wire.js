@@ -67,7 +67,7 @@ export class Wire {
     if (typeof data === "string") {
       const message = JSON.parse(data);
       if (message.kind === "hello" && this.session) this.send({ do: "hello", session: this.session });
-      else if (message.kind === "hello" || message.kind === "back") this.session = message.session;
+      else if (["hello", "back", "lost"].includes(message.kind)) this.session = message.session;
       this.on.message(message);
       return;
     }
