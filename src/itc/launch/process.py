@@ -1,12 +1,10 @@
 """One job in the current process: its commands in order, none of which outlives it."""
 
-import ctypes
 import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from itc.launch.job import POLL, Job
@@ -14,7 +12,12 @@ from itc.launch.stopping import undisturbed
 from itc.train.lock import is_locked
 
 PATIENCE = 300.0  # seconds that an earlier process may take to save and end
-PR_SET_PDEATHSIG = 1  # of Linux' prctl
+# A program that asks Linux for it (PR_SET_PDEATHSIG is 1), and ends if its parent died before; then it becomes the
+# command. Not a function between fork and exec: a process that has loaded JAX must not fork.
+STARTER = (
+    "import ctypes, os, signal, sys; ctypes.CDLL(None).prctl(1, signal.SIGTERM); "
+    "os.getppid() == int(sys.argv[1]) or os._exit(128 + signal.SIGTERM); os.execvp(sys.argv[2], sys.argv[2:])"
+)
 
 
 def run_job(job: Job, environment: Mapping[str, str]) -> int:
@@ -35,12 +38,11 @@ def _run(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> i
     try:
         with log.open("a") as output:
             process = subprocess.Popen(
-                command,
+                _stopped_with(os.getpid(), command),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 env=os.environ | dict(environment),
-                preexec_fn=_stopped_with(os.getpid()),
             )
         while process.poll() is None:
             time.sleep(POLL)
@@ -52,18 +54,11 @@ def _run(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> i
                 process.wait()
 
 
-def _stopped_with(parent: int) -> Callable[[], None] | None:
-    """For a process to call first: it gets SIGTERM when its parent dies, even by SIGKILL. Linux only."""
+def _stopped_with(parent: int, command: Sequence[str]) -> list[str]:
+    """The command, started so that it gets SIGTERM when its parent dies, even by SIGKILL. Linux only."""
     if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None).prctl  # looked up here: the new process should do as little as possible
-
-    def ask() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it died before this was asked for
-            os._exit(128 + signal.SIGTERM)
-
-    return ask
+        return list(command)
+    return [sys.executable, "-P", "-c", STARTER, str(parent), *command]
 
 
 def _wait_until_unlocked(folder: Path) -> None:
