@@ -11,12 +11,12 @@ import pytest
 from itc.cli.train import read_arguments
 from itc.evaluate import human_normalised, published
 from itc.evaluate.groups import differing, group
+from itc.evaluate.train_command import train_command
 from itc.presets import PRESETS
 from itc.viewer.report import theirs
 from itc.viewer.report.curves import curves
 from itc.viewer.report.evaluation import evaluation
 from itc.viewer.report.methods import over_games
-from itc.viewer.report.origin import train_command
 from itc.viewer.report.over_seeds import mean_over_seeds, overall
 from itc.viewer.report.phases import phases
 from itc.viewer.report.reading import Measured, ReadRun

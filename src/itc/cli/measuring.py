@@ -78,7 +78,9 @@ def measure_runs(
 
 def with_own(chosen: "dict[str, DecodeConfig]", config: "TrainConfig") -> "dict[str, DecodeConfig]":
     """Add the decoder a run was trained with, unless it is among the chosen ones or would take hours."""
+    from itc.train.config import AS_TRAINED
+
     own = config.decode_config
     if own in chosen.values() or own.solver == "sinkhorn" or config.imagination_after is None:
         return chosen
-    return chosen | {"as trained": own}
+    return chosen | {AS_TRAINED: own}

@@ -2,6 +2,7 @@
 
 from itc.evaluate.hallucination import SIMULATOR
 from itc.evaluate.records import MEASURES, Measure, read_measures
+from itc.train.config import AS_TRAINED
 from itc.train.run_folder import RunFolder
 from itc.train.runs import Run
 
@@ -65,7 +66,7 @@ def _truth(run: Run) -> list[str]:
 
 
 def _own_decoders(run: Run) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((run.config.decoder, "as trained", "sample")))
+    return tuple(dict.fromkeys((run.config.decoder, AS_TRAINED, "sample")))
 
 
 def _play(run: Run) -> str:

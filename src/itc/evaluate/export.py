@@ -2,16 +2,16 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from jax import random
 
 from itc.evaluate.card import card
+from itc.evaluate.groups import known_runs
 from itc.evaluate.starts import SEED, collect_starts
-from itc.presets import PRESETS
-from itc.train.run_folder import CONFIG, VERSIONS, RunFolder, flat
+from itc.evaluate.train_command import train_command
+from itc.train.run_folder import CONFIG, VERSIONS
 from itc.train.runs import Run
 from itc.train.world_folder import CARD, MEASURED, WorldError, is_world, read_world, write_world
 
@@ -48,16 +48,5 @@ def export(run: Run, folder: Path, windows: int = WINDOWS, say: Callable[[str], 
 
 def command_of(run: Run) -> str:
     """The command that trained a run: its preset, and every setting that differs from it."""
-    config, _, seed = RunFolder(run.path).read_config()
-    if run.preset not in PRESETS:
-        return f"itc train … (preset {run.preset!r}; all settings are in {CONFIG})"
-    before, here = (flat(asdict(one)) for one in (PRESETS[run.preset].config, config))
-    words = ["itc train", run.preset, f"--seed {seed}"]
-    for name, value in here.items():
-        if value != before[name]:
-            group, dot, last = name.replace("_", "-").rpartition(".")
-            if isinstance(value, bool):
-                words.append(f"--{group}{dot}{'' if value else 'no-'}{last}")
-            else:
-                words.append(f"--{group}{dot}{last} {' '.join(map(str, value)) if isinstance(value, tuple) else value}")
-    return " ".join(words)
+    (known,) = known_runs([run.path])
+    return train_command(known) or f"itc train … (preset {run.preset!r}; all settings are in {CONFIG})"

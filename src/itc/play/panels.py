@@ -1,5 +1,6 @@
 """What is seen side by side: imagined play with one decoder, and the real game, step by step and back again."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -41,7 +42,7 @@ class Shown(NamedTuple):
 
 
 @dataclass
-class Panel:
+class Panel(ABC):
     """The history of one panel. Frame 0 is the current frame of the starting window."""
 
     game: Game
@@ -59,9 +60,9 @@ class Panel:
     def shown(self) -> Shown:
         return self.history[-1]
 
+    @abstractmethod
     def step(self, action: int, key: Array) -> None:
         """One step; after its end a panel stays as it is."""
-        raise NotImplementedError
 
     def rewind(self, steps: int) -> None:
         """Back to the frame after so many steps."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from itc.play.panels import Shown
-from itc.play.recording import CHANGEABLE
+from itc.play.recording import CHANGEABLE, MOST_PANELS
 from itc.settings import is_finite
 
 LARGEST_MESSAGE = 1 << 18  # bytes; a recording of the longest play fits
@@ -46,8 +46,8 @@ class Text:
 
 
 def _names(name: str, value: Any) -> None:
-    if not isinstance(value, list) or not 1 <= len(value) <= 3:
-        raise BadMessage(f"{name} must be a list of 1 to 3 names")
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_PANELS:
+        raise BadMessage(f"{name} must be a list of 1 to {MOST_PANELS} names")
     for one in value:
         Text()(name, one)
 
@@ -73,8 +73,8 @@ MESSAGES: dict[str, dict[str, Any]] = {
     "start": {},
     "rewind": {"steps": Whole(1, 1000)},
     "panels": {"names": _names},
-    "set": {"panel": Whole(0, 2), "settings": _settings},
-    "look": {"panel": Whole(0, 2), "cell": Whole(0, 10_000)},
+    "set": {"panel": Whole(0, MOST_PANELS - 1), "settings": _settings},
+    "look": {"panel": Whole(0, MOST_PANELS - 1), "cell": Whole(0, 10_000)},
     "record": {"last": Whole(1, BIG, optional=True)},
     "replay": {"recording": _anything},
     "film": {"last": Whole(1, 1000)},

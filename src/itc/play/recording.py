@@ -14,7 +14,8 @@ from itc.settings import MOST, is_finite
 from itc.train.files import read_json
 
 FORMAT = 1
-MOST_ACTIONS = 20_000
+MOST_STEPS = 20_000  # of one recording
+MOST_PANELS = 3
 LONGEST_TEXT = 200
 # Settings that can be changed while playing. The first three act without compiling anything.
 CHANGEABLE = ("temperature", "distance_cost", "wildcard_cost", "affinity", "noise", "generate", "solver", "rim")
@@ -53,10 +54,14 @@ class Recording:
         for name in ("window", "seed", "shown_from"):
             _whole(name, value[name])
         panels, actions, changes = (value[name] for name in ("panels", "actions", "changes"))
-        if not isinstance(panels, list) or not all(isinstance(name, str) for name in panels) or len(panels) > 3:
+        if (
+            not isinstance(panels, list)
+            or not all(isinstance(name, str) for name in panels)
+            or len(panels) > MOST_PANELS
+        ):
             raise ValueError("panels of the recording must be a list of names")
-        if not isinstance(actions, list) or len(actions) > MOST_ACTIONS:
-            raise ValueError(f"actions of the recording must be a list of at most {MOST_ACTIONS:,}")
+        if not isinstance(actions, list) or len(actions) > MOST_STEPS:
+            raise ValueError(f"actions of the recording must be a list of at most {MOST_STEPS:,}")
         for action in actions:
             _whole("an action", action)
         if value["shown_from"] > len(actions):

@@ -11,12 +11,10 @@ from itc.decoding.config import PRESETS, DecodeConfig
 from itc.play.decoders import Likely, likeliest
 from itc.play.game import Game
 from itc.play.panels import REAL, REWIND, Dream, Panel, Policy, RealGame
-from itc.play.recording import Recording, fingerprint
+from itc.play.recording import MOST_PANELS, MOST_STEPS, Recording, fingerprint
+from itc.train.config import AS_TRAINED
 
-MOST_PANELS = 3
-MOST_STEPS = 20_000  # of one recording
 MOST_LIKELY = 8
-AS_TRAINED = "as trained"
 
 
 class Refused(ValueError):

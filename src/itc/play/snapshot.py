@@ -18,7 +18,7 @@ from itc.train.agent import Agent
 from itc.train.config import TrainConfig
 from itc.train.files import replace_file
 from itc.train.state import from_plain_arrays, layout_of, plain_arrays
-from itc.train.world_folder import read_arrays, write_arrays
+from itc.train.world_folder import read_layout, write_arrays
 
 WEIGHTS, PLAY, STATUS = "weights.npz", "play.npz", "status.json"
 LOOK_BACK = 96  # steps of real play in which a piece within one episode is looked for
@@ -80,13 +80,10 @@ def read_snapshot(
 ) -> tuple[dict[str, Any], RealPlay, int]:
     """Weights, play, and the iteration they are of."""
     like = agent.shape_of_learned(env, config)
-    layout = layout_of(like)
-    found = read_arrays(
-        folder / WEIGHTS, {path: (tuple(shape), np.dtype(jnp.dtype(dtype))) for path, shape, dtype in layout}
-    )
+    arrays = read_layout(folder / WEIGHTS, layout_of(like))
     with np.load(folder / PLAY, allow_pickle=False) as play:
         iteration, frames, actions = (play[name] for name in ("iteration", "frames", "actions"))
-    learned = from_plain_arrays(like, [jnp.asarray(found[path]) for path, _, _ in layout])
+    learned = from_plain_arrays(like, [jnp.asarray(array) for array in arrays])
     return learned, RealPlay(frames, actions), int(iteration)
 
 

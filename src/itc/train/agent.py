@@ -114,6 +114,11 @@ class Agent(ABC):
         """An imagined rollout of the policy, starting from frames of the replay buffer."""
 
 
+def updates_per_part(updates: int, at_most: int) -> int:
+    """The largest number of updates, up to `at_most`, that divides all of them evenly."""
+    return max(size for size in range(1, at_most + 1) if updates % size == 0)
+
+
 def parts_of_updates(
     phase: str, do: Callable[[int, Any, Array], tuple[Any, Metrics]], updates: int, at_most: int
 ) -> list[Part]:
@@ -121,5 +126,5 @@ def parts_of_updates(
 
     All parts make the same number of updates, so that `do` is compiled once; that number is its first argument.
     """
-    per_part = max(size for size in range(1, at_most + 1) if updates % size == 0)
+    per_part = updates_per_part(updates, at_most)
     return [Part(phase, partial(do, per_part))] * (updates // per_part)

@@ -17,6 +17,7 @@ DecoderName = Annotated[str, arg(metavar="DECODER")]
 FileNames = Annotated[tuple[str, ...], arg(metavar="FILE FILE", help_behavior_hint="")]
 Precision = Literal["float32", "tf32", "bfloat16"]
 JAX_PRECISION = {"float32": "highest", "tf32": "tensorfloat32", "bfloat16": "bfloat16"}
+AS_TRAINED = "as trained"  # name of a run's own decoder, next to presets
 WINDOW = 50_000  # interactions: the paper's tables report the mean return of the episodes that ended in the last 50,000
 
 

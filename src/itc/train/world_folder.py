@@ -85,6 +85,12 @@ def read_arrays(file: Path, expected: dict[str, tuple[tuple[int, ...], np.dtype]
         raise WorldError(f"{file} cannot be read: {problem!s:.200}") from problem
 
 
+def read_layout(file: Path, layout: Layout) -> list[np.ndarray]:
+    """The arrays of a state's layout, in its order."""
+    found = read_arrays(file, {path: (tuple(shape), np.dtype(jnp.dtype(dtype))) for path, shape, dtype in layout})
+    return [found[path] for path, _, _ in layout]
+
+
 class _Header(NamedTuple):
     """What a file of an array says of it."""
 
@@ -187,10 +193,7 @@ def read_world(folder: Path, agent: Agent, env: Environment, config: TrainConfig
         check_memory(layout)
     except ValueError as problem:
         raise WorldError(f"{folder}: {problem}") from problem
-    found = read_arrays(
-        folder / WEIGHTS, {path: (tuple(shape), np.dtype(jnp.dtype(dtype))) for path, shape, dtype in layout}
-    )
-    arrays = [found[path] for path, _, _ in layout]
+    arrays = read_layout(folder / WEIGHTS, layout)
     if digest_of(layout, arrays) != notes.digest:
         raise WorldError(f"{folder} is damaged: its weights are not what was exported")
     _check_finite(folder, layout, arrays)

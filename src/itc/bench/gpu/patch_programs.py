@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 
 from itc import replay
-from itc.bench.gpu.programs import GpuProgram, key_shape, number_shape, per_call
+from itc.bench.gpu.programs import GpuProgram, key_shape, number_shape
 from itc.envs.base import Environment
 from itc.policies.conv_gru import SamplingPolicy
 from itc.tokenizers.patches import ON_ACCELERATOR, bucket_of
+from itc.train.agent import updates_per_part
 from itc.train.collect import as_steps, roll_out
 from itc.train.patch_agent import phases
 from itc.train.patch_agent.config import PatchConfig
@@ -48,14 +49,14 @@ def _programs(env: Environment, config: PatchConfig, state: PatchState) -> Itera
     yield GpuProgram("tokenizer growth", grow, (*growing, *settings), batches + new_steps, 1, runs)
     bucket = _bucket(config)
     updates = learning.updates * learning.minibatches
-    at_once = per_call(updates, phases.UPDATES_PER_PART)
+    at_once = updates_per_part(updates, phases.UPDATES_PER_PART)
     given = (state.world_model, state.buffer, state.codebook, key, at_once, bucket, config)
     calls = updates // at_once
     yield GpuProgram("world-model update", phases.world_model_updates, given, at_once, calls, calls * runs)
     yield _imagined_step(config, state, bucket)
     if config.imagination_after is None:
         return
-    at_once = per_call(imagining.updates, phases.UPDATES_PER_PART)
+    at_once = updates_per_part(imagining.updates, phases.UPDATES_PER_PART)
     world = phases.PatchWorld(
         model=state.world_model.model,
         codebook=state.codebook,

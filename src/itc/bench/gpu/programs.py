@@ -42,8 +42,3 @@ def key_shape() -> jax.ShapeDtypeStruct:
 
 def number_shape() -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct((), jnp.int32)
-
-
-def per_call(updates: int, at_most: int) -> int:
-    """Updates that one call makes, as `parts_of_updates` divides them."""
-    return max(size for size in range(1, at_most + 1) if updates % size == 0)

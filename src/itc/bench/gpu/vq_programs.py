@@ -7,11 +7,12 @@ import jax
 import jax.numpy as jnp
 
 from itc.bench.atari_operations import frames_read, scheduled_updates
-from itc.bench.gpu.programs import GpuProgram, key_shape, number_shape, per_call
+from itc.bench.gpu.programs import GpuProgram, key_shape, number_shape
 from itc.envs.base import Environment
 from itc.policies.lstm import LSTMActorCritic
 from itc.policies.token_player import FramePolicy, TokenPolicy
 from itc.tokenizers.vqvae import VQVAE
+from itc.train.agent import updates_per_part
 from itc.train.vq_agent import phases
 from itc.train.vq_agent.config import VQConfig
 from itc.train.vq_agent.state import VQState, shape_of_state
@@ -26,7 +27,7 @@ def vq_programs(env: Environment, config: VQConfig) -> tuple[VQState, Iterator[G
 def _programs(env: Environment, config: VQConfig, state: VQState) -> Iterator[GpuProgram]:
     key, scheduled = key_shape(), scheduled_updates(config)
     yield _choose_action(config, state, key)
-    at_once = per_call(config.tokenizer.updates, phases.UPDATES_PER_PART)
+    at_once = updates_per_part(config.tokenizer.updates, phases.UPDATES_PER_PART)
     given: tuple[Any, ...] = (state.tokenizer, state.buffer, None, key, at_once, config)
     calls = config.tokenizer.updates // at_once
     of_run = scheduled.tokenizer // at_once
@@ -39,14 +40,14 @@ def _programs(env: Environment, config: VQConfig, state: VQState) -> Iterator[Gp
     frames, rounds = phases.FRAMES_PER_PART, phases.FRAMES_PER_PART // phases.ENCODE_BATCH
     name = f"encode {frames} frames"
     yield GpuProgram(name, phases.encode_replay, reading, 1, calls, of_run, learns=False, rounds=rounds)
-    at_once = per_call(config.world_model_learning.updates, phases.UPDATES_PER_PART)
+    at_once = updates_per_part(config.world_model_learning.updates, phases.UPDATES_PER_PART)
     given = (state.world_model, state.buffer, state.tokenizer.model.codebook, key, at_once, config)
     calls = config.world_model_learning.updates // at_once
     of_run = scheduled.world_model // at_once
     yield GpuProgram("world-model update", phases.world_model_updates, given, at_once, calls, of_run)
     if not config.imagine.updates:
         return
-    at_once = per_call(config.imagine.updates, phases.UPDATES_PER_PART)
+    at_once = updates_per_part(config.imagine.updates, phases.UPDATES_PER_PART)
     world = phases.world_of(state, env, config, config.decode_config)
     given = (state.policy, world, state.buffer, key, at_once, config)
     calls = config.imagine.updates // at_once

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Int, UInt8
 
 from itc.decoding.config import PRESETS
+from itc.train.config import AS_TRAINED
 from itc.train.runs import Run
 from itc.types import EnvSpec
 from itc.viewer.imagination import Comparison, compare_decoders, to_compare
@@ -35,7 +36,7 @@ def film_of(name: str, run: Run, say: Callable[[str], None]) -> Markup | None:
         return None
     decoders = to_compare(run.env.spec.name) | {"argmax": "argmax"}
     if run.config.decode_config not in [PRESETS[decoder] for decoder in decoders]:
-        decoders["as trained"] = run.config.decode_config
+        decoders[AS_TRAINED] = run.config.decode_config
     with run.config.matmul_precision():
         return film(name, run.env.spec, compare_decoders(run, decoders, FRAMES, say))
 
