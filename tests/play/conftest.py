@@ -1,18 +1,14 @@
 """A world that is ready to be played, and a server of it."""
 
-import asyncio
-import threading
-from contextlib import suppress
 from dataclasses import replace
 
 import equinox as eqx
 import jax.numpy as jnp
 import pytest
+from serving import Serving
 
-from itc.play.door import Door
 from itc.play.game import game_of
 from itc.play.library import Library
-from itc.play.server import PlayServer
 from itc.train.runs import load
 
 
@@ -36,33 +32,6 @@ def game(exported_world):
 def ending(exported_world):
     """Imagined episodes end with their first step."""
     return game_that_ends(exported_world, 1e9)
-
-
-class Serving:
-    """A server in a thread of its own."""
-
-    def __init__(self, library, host="127.0.0.1", **options):
-        self.door = Door(host, 0)
-        self.server = PlayServer(library, self.door, **options)
-        self.loop = asyncio.new_event_loop()
-        self.ready = threading.Event()
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        self.thread.start()
-        assert self.ready.wait(30)
-
-    def _run(self):
-        self.task = self.loop.create_task(self.server.run(lambda server: self.ready.set()))
-        with suppress(asyncio.CancelledError):
-            self.loop.run_until_complete(self.task)
-        self.loop.close()
-
-    def close(self):
-        self.loop.call_soon_threadsafe(self.task.cancel)
-        self.thread.join(30)
-
-    @property
-    def origin(self):
-        return f"http://127.0.0.1:{self.door.port}"
 
 
 @pytest.fixture(scope="session")

@@ -9,12 +9,12 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+from serving import Serving
 from talking import Page
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request
 
-from conftest import Serving
 from itc.play.door import Door
 from itc.play.protocol import LARGEST_MESSAGE, MESSAGES, read_message
 from itc.play.server import warm_up
