@@ -28,7 +28,7 @@ def build(out: Path) -> Path:
         if file.suffix == ".md":
             text = on_site(file.read_text(encoding="utf-8"), out / "docs")
             (out / "docs" / file.name).write_text(text, encoding="utf-8")
-        elif file.suffix in (".png", ".svg", ".gif", ".css"):
+        elif file.suffix in (".png", ".svg", ".gif", ".css", ".json"):
             shutil.copy2(file, out / "docs" / file.name)
     read_me = on_site(from_docs((ROOT / README).read_text(encoding="utf-8")), out / "docs")
     (out / "docs" / READ_ME).write_text(read_me, encoding="utf-8")

@@ -1,6 +1,7 @@
 """Write the tables of README and docs from the presets and the measured files in `results/`."""
 
 import json
+import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import fields
@@ -8,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from records import RESULTS, note
 
 import itc
 from itc.bench.atari import PAPER
@@ -18,6 +20,13 @@ from itc.evaluate.records import Measure, read_measures
 from itc.evaluate.statistics import mean_interval
 
 ROOT = Path(__file__).parent.parent
+READ: list[str] = []  # records that the table under way is made from
+
+
+def record(name: str) -> Path:
+    """The file of a record, noted as read: tables of records older than their code say so."""
+    READ.append(name)
+    return RESULTS / name
 
 
 def presets_table() -> str:
@@ -39,7 +48,7 @@ def _text(value: object) -> str:
 
 
 def demo_table() -> str:
-    measured = json.loads((ROOT / "results/demo.json").read_text())
+    measured = json.loads(record("demo.json").read_text())
     lines = [
         f"| decoder | right number of walkers | count error | stay rate (truth {measured['truth']['stay_rate']:.2f}) |",
         "|---|---|---|---|",
@@ -52,70 +61,105 @@ def demo_table() -> str:
 
 def bench_table(name: str, everything: bool = False, without: str = "") -> str:
     """Records with a target, or all of them; `without` is a prefix to leave out of the names."""
-    records = json.loads((ROOT / f"results/bench_{name}.json").read_text())
+    records = json.loads(record(f"bench_{name}.json").read_text())
     lines = ["| measured | value | 95 % interval | target |", "|---|---|---|---|"]
-    for record in records:
-        if record["target"] is not None or everything:
-            unit = "" if record["unit"] == "ratio" else f" {record['unit']}"
-            interval = "" if record["interval"] is None else "{:.4g} … {:.4g}".format(*record["interval"])
-            target = (record["target"] or "").replace("<=", "≤").replace(">=", "≥")
-            target += " (**missed**)" if record["ok"] is False else ""
-            lines.append(
-                f"| {record['name'].removeprefix(without)} | {record['value']:.4g}{unit} | {interval} | {target} |"
-            )
+    for one in records:
+        if one["target"] is not None or everything:
+            unit = "" if one["unit"] == "ratio" else f" {one['unit']}"
+            interval = "" if one["interval"] is None else "{:.4g} … {:.4g}".format(*one["interval"])
+            target = (one["target"] or "").replace("<=", "≤").replace(">=", "≥")
+            target += " (**missed**)" if one["ok"] is False else ""
+            lines.append(f"| {one['name'].removeprefix(without)} | {one['value']:.4g}{unit} | {interval} | {target} |")
+    return "\n".join(lines)
+
+
+def gpu_shapes_table() -> str:
+    """Times on a CPU after the shapes for a GPU came, over those before; of code that did not change, too."""
+    lines = ["| `itc bench` | what | times compared | median | smallest | largest |", "|---|---|---|---|---|---|"]
+    for bench in ("world", "decode"):
+        before, after = (
+            {one["name"]: one["value"] for one in json.loads(record(f"gpu_shapes/{bench}-{when}.json").read_text())
+             if one["unit"] == "ms"} for when in ("before", "after")
+        )  # fmt: skip
+        unchanged = [name for name in before if any(word in name for word in ("plain", "naive", "OTT-JAX", "SciPy"))]
+        for what, names in (("ours", before.keys() - set(unchanged)), ("unchanged code", unchanged)):
+            ratios = sorted(after[name] / before[name] for name in names)
+            of = " | ".join(f"{value:.2f}" for value in (statistics.median(ratios), ratios[0], ratios[-1]))
+            lines.append(f"| `{bench}` | {what} | {len(ratios)} | {of} |")
     return "\n".join(lines)
 
 
 HALF_WAY = (25_344, 29_952)  # interactions: five iterations around 27,648 of the 46,080 of a quick run
+SECOND_HALF = (23_040, 46_080)
 
 
-def record_table(game: str) -> str:
-    """Returns of the quick agent by decoder, next to runs without imagination."""
+def returns_of(game: str) -> dict[str, list[dict]]:
+    """Runs of the quick agent by decoder, and those without imagination."""
     found = {}
     for name, label in (
         (game, None),
         (f"{game}_off", "imagination off"),
         (f"{game}_off_same_time", "imagination off, same time"),
     ):
-        path = ROOT / f"results/record/{name}.json"
-        for record in json.loads(path.read_text()) if path.exists() else ():
-            found.setdefault(label or f"`{record['settings']['decoder']}`", []).append(record)
+        if (RESULTS / f"record/{name}.json").exists():
+            for one in json.loads(record(f"record/{name}.json").read_text()):
+                found.setdefault(label or f"`{one['settings']['decoder']}`", []).append(one)
+    return found
+
+
+def returns_table(game: str) -> str:
+    """Returns of the quick agent by decoder, next to runs without imagination."""
+    found = returns_of(game)
     if not found:
         return "(not measured yet)"
-    lines = [
-        "| decoder in imagination | interactions | seeds | return (95 %) | of each seed | training return at 27,648 |",
-        "|---|---|---|---|---|---|",
-    ]
-    for label, records in found.items():
-        returns = [record["return"] for record in records]
-        each = " · ".join(f"{value:.1f}" for value in returns)
-        half_way = [value for record in records if (value := _mean_between(record, "return", *HALF_WAY)) is not None]
-        cells = (f"{records[0]['interactions']:,}", str(len(records)), _mean(returns), each, _mean(half_way))
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    chance = next(iter(found.values()))[0]["random_return"]
-    lines.append(f"| random play | | | {chance:.2f} | | |")
+    lines = ["| decoder in imagination | interactions | seeds | return (95 %) |", "|---|---|---|---|"]
+    for label, runs in found.items():
+        returns = _mean([run["return"] for run in runs])
+        lines.append(f"| {label} | {runs[0]['interactions']:,} | {len(runs)} | {returns} |")
+    lines.append(f"| random play | | | {next(iter(found.values()))[0]['random_return']:.2f} |")
     return "\n".join(lines)
+
+
+def record_table(game: str) -> str:
+    """The same with each seed's return, the return half-way, and the share of imagined frames that cannot be."""
+    found = returns_of(game)
+    if not found:
+        return "(not measured yet)"
+    titles = ("return (95 %)", "of each seed", "training return at 27,648", "impossible imagined frames")
+    lines = [f"| decoder in imagination | seeds | {' | '.join(titles)} |", "|---" * (len(titles) + 2) + "|"]
+    for label, runs in found.items():
+        returns = [run["return"] for run in runs]
+        half_way = [value for run in runs if (value := _mean_between(run, "return", *HALF_WAY)) is not None]
+        cells = (_mean(returns), " · ".join(f"{value:.1f}" for value in returns), _mean(half_way), _impossible(runs))
+        lines.append(f"| {label} | {len(runs)} | {' | '.join(cells)} |")
+    lines.append(f"| random play | | {next(iter(found.values()))[0]['random_return']:.2f} | | | |")
+    return "\n".join(lines)
+
+
+def _impossible(runs: list[dict]) -> str:
+    """Mean over seeds of the share in the second half of training."""
+    each = [value for run in runs if (value := _mean_between(run, "imagination/impossible", *SECOND_HALF)) is not None]
+    return f"{sum(each) / len(each):.1%}" if each else "–"
 
 
 def ablation_table() -> str:
     """The quick agent with one setting at a time put back to what the paper has, seed 0."""
-    path = ROOT / "results/ablation_breakout.json"
-    if not path.exists():
+    if not (RESULTS / "ablation_breakout.json").exists():
         return "(not measured yet)"
     lines = ["| put back | return | impossible frames | reward late / early |", "|---|---|---|---|"]
-    for record in json.loads(path.read_text()):
-        changed = ", ".join(f"`{name}={value}`" for name, value in record["settings"].items() if name != "seed")
+    for run in json.loads(record("ablation_breakout.json").read_text()):
+        changed = ", ".join(f"`{name}={value}`" for name, value in run["settings"].items() if name != "seed")
         impossible, early, late = (
-            _mean_between(record, f"imagination/{name}", 23_040, 46_080)
+            _mean_between(run, f"imagination/{name}", *SECOND_HALF)
             for name in ("impossible", "early_reward", "late_reward")
         )
-        lines.append(f"| {changed or 'nothing'} | {record['return']:.1f} | {impossible:.1%} | {late / early:.2f} |")
+        lines.append(f"| {changed or 'nothing'} | {run['return']:.1f} | {impossible:.1%} | {late / early:.2f} |")
     return "\n".join(lines)
 
 
-def _mean_between(record: dict, name: str, low: int, high: int) -> float | None:
+def _mean_between(run: dict, name: str, low: int, high: int) -> float | None:
     """Mean of a curve over iterations that ended within these numbers of interactions."""
-    points = record.get("curves", {}).get(name, {})
+    points = run.get("curves", {}).get(name, {})
     inside = [value for x, value in points.items() if low <= int(x) <= high]
     return sum(inside) / len(inside) if inside else None
 
@@ -129,7 +173,7 @@ def _mean(values: list[float]) -> str:
 
 def measured(*files: str) -> dict[tuple[str, str], Measure]:
     """The measures in files of `results/`, by decoder and name."""
-    return {(one.decoder, one.measure): one for file in files for one in read_measures(ROOT / "results" / file)}
+    return {(one.decoder, one.measure): one for file in files for one in read_measures(record(file))}
 
 
 def decoders_table(
@@ -229,7 +273,7 @@ def hallucination_table(name: str) -> str:
 def foresight_table(name: str) -> str:
     """Tokenizer and world model next to baselines without learning, how often frames show paddle and ball, and how long
     imagined rollouts keep the ball."""
-    found = json.loads((ROOT / f"results/world_model_{name}.json").read_text())
+    found = json.loads(record(f"world_model_{name}.json").read_text())
     lines = ["| | learned | baseline without learning |", "|---|---|---|"]
     error, mean = found["tokenizer error"], found["mean frame error"]
     lines.append(f"| reconstruction error of a frame | {error:.2g} | {mean:.2g} (the mean frame) |")
@@ -284,9 +328,24 @@ def learned_world_table() -> str:
     return "\n".join(lines)
 
 
+def creatures_table() -> str:
+    """One step ahead in new worlds of `creatures`."""
+    found = json.loads(record("world_model_creatures.json").read_text())
+    lines = ["| right, one step ahead | |", "|---|---|"]
+    lines += [
+        f"| {label} | {found[name]:.2%} |"
+        for name, label in (
+            ("tokens", "tokens"),
+            ("settled", "tokens that were certain, where nothing moves by chance"),
+            ("frames", "whole frames"),
+        )
+    ]
+    return "\n".join(lines)
+
+
 def test_times_table() -> str:
     """Processor seconds of the tests of each folder, with an empty and with a full compilation cache."""
-    kept = json.loads((ROOT / "results/test_times.json").read_text())
+    kept = json.loads(record("test_times.json").read_text())
     folders = sorted(set().union(*kept.values()))
     lines = [f"| folder | tests | {' | '.join(kept)} |", "|---" * (len(kept) + 2) + "|"]
     for folder in folders:
@@ -334,21 +393,21 @@ def gpu_programs_table() -> str:
     return "\n".join(lines)
 
 
-def _with_target(record: dict, form: str) -> str:
-    value = form.format(record["value"])
-    if record["target"] is None or record["value"] == 0:
+def _with_target(one: dict, form: str) -> str:
+    value = form.format(one["value"])
+    if one["target"] is None or one["value"] == 0:
         return value
-    wanted = record["target"].replace("<= ", "≤ ")
-    return f"{value} ({wanted}{'' if record['ok'] else ', **missed**'})"
+    wanted = one["target"].replace("<= ", "≤ ")
+    return f"{value} ({wanted}{'' if one['ok'] else ', **missed**'})"
 
 
 def gpu_records() -> dict[tuple[str, str], dict[str, dict[str, dict]]]:
     """By preset and device, by program, by number."""
     found: dict = {}
-    for record in json.loads((ROOT / "results/bench_gpu.json").read_text()):
-        where, program, number = record["name"].split(": ")
+    for one in json.loads(record("bench_gpu.json").read_text()):
+        where, program, number = one["name"].split(": ")
         preset, device = where.split(" on ")
-        found.setdefault((preset, device), {}).setdefault(program, {})[number] = record
+        found.setdefault((preset, device), {}).setdefault(program, {})[number] = one
     return found
 
 
@@ -363,17 +422,22 @@ TABLES = {
     ("docs/findings.md", "sweep breakout"): partial(sweep_table, "minatar-breakout", "minatar-breakout-sample"),
     ("docs/findings.md", "sweep asterix"): partial(sweep_table, "minatar-asterix", "minatar-asterix-sample"),
     **{("docs/findings.md", f"hallucination {name}"): partial(hallucination_table, name) for name in MEASURED_ENVS},
-    ("README.md", "breakout table"): partial(record_table, "breakout"),
+    ("README.md", "breakout table"): partial(returns_table, "breakout"),
+    ("docs/imagination.md", "breakout records"): partial(record_table, "breakout"),
+    ("docs/imagination.md", "breakout hour"): partial(returns_table, "breakout_hour"),
     ("docs/training.md", "asterix table"): partial(record_table, "asterix"),
     ("docs/imagination.md", "ablation table"): ablation_table,
-    ("README.md", "demo table"): demo_table,
+    ("docs/findings.md", "demo table"): demo_table,
     ("README.md", "learned world table"): learned_world_table,
-    ("README.md", "bench table"): partial(bench_table, "decode"),
-    ("README.md", "world table"): partial(bench_table, "world"),
+    ("docs/performance.md", "bench table"): partial(bench_table, "decode"),
+    ("docs/performance.md", "world table"): partial(bench_table, "world"),
+    ("docs/performance.md", "train table"): partial(bench_table, "train", everything=True),
+    ("docs/environments.md", "creatures table"): creatures_table,
     ("docs/decoders.md", "presets"): presets_table,
     ("CONTRIBUTING.md", "test times"): test_times_table,
     ("docs/gpu.md", "gpu presets"): gpu_presets_table,
     ("docs/gpu.md", "gpu programs"): gpu_programs_table,
+    ("docs/gpu.md", "gpu shapes"): gpu_shapes_table,
     ("docs/atari.md", "foresight table"): partial(foresight_table, "atari_breakout"),
     ("docs/atari.md", "atari table"): partial(bench_table, "atari", everything=True, without=f"{PAPER}: "),
 }
@@ -390,16 +454,23 @@ def with_table(text: str, mark: str, table: str) -> str:
     return f"{before}{start}\n{table}\n{end}{after}"
 
 
+def written(table: Callable[[], str]) -> str:
+    """The table, and below it whether its records are older than their code."""
+    READ.clear()
+    text = table()
+    return text + note(READ)
+
+
 def main(check: bool) -> None:
     stale = []
     for (name, mark), table in TABLES.items():
         path = ROOT / name
-        text = path.read_text()
-        written = with_table(text, mark, table())
-        if written != text:
+        before = path.read_text()
+        after = with_table(before, mark, written(table))
+        if after != before:
             stale.append(f"{name}: {mark}")
             if not check:
-                path.write_text(written)
+                path.write_text(after)
     if check and stale:
         sys.exit(f"not current, run `python docs/write_tables.py`: {', '.join(stale)}")
 

@@ -35,6 +35,21 @@ def test_the_docs_have_code_and_most_of_it_runs():
     assert sum(bool(why_not) for _, why_not, _ in BLOCKS) <= 3
 
 
+def test_the_readme_is_short_and_in_order():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 120
+    marks = (
+        "![",
+        "## Two commands",
+        "import itc, torch",
+        "import itc, jax",
+        "<!-- learned world table",
+        "<!-- breakout table",
+    )
+    places = [text.index(mark) for mark in (*marks, "## Where it stands", "## Links")]
+    assert places == sorted(places)
+
+
 def test_tables_are_current():
     finished = subprocess.run(
         [sys.executable, str(ROOT / "docs/write_tables.py"), "--check"], capture_output=True, text=True, timeout=60

@@ -11,6 +11,7 @@ from importlib import metadata, util
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -64,6 +65,18 @@ def test_the_wheel_says_what_it_is(described):
     assert described["Description-Content-Type"] == "text/markdown"
 
 
+def test_the_version_is_the_same_wherever_it_is_written():
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == itc.__version__
+    assert re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0] == itc.__version__
+
+
+@pytest.mark.skipif(not (ROOT / ".ci").exists(), reason="a source distribution has no workflow")
+def test_the_public_workflow_runs_the_gate_and_builds_the_site_with_all_history():
+    steps = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["check"]["steps"]
+    assert {".ci/run", "make docs"} <= {step.get("run") for step in steps}
+    assert steps[0]["with"]["fetch-depth"] == 0
+
+
 def test_the_decoder_needs_three_packages(described):
     required = [Requirement(text) for text in described.get_all("Requires-Dist")]
     assert {each.name for each in required if each.marker is None} == {"numpy", "scipy", "jaxtyping"}
@@ -74,8 +87,8 @@ def test_the_page_on_an_index_has_no_links_that_lead_nowhere(described):
     page = described.get_payload(decode=True).decode()
     assert RELATIVE.search((ROOT / "README.md").read_text())
     assert not RELATIVE.search(page)
-    assert "## Install" in page
-    assert "versions everything is tested with are in\nconstraints.txt" in page
+    assert "## In your own model" in page
+    assert "The tutorial goes on from here" in page
 
 
 def test_links_of_the_page_lead_to_the_repository_once_it_has_an_address():
@@ -201,3 +214,4 @@ def test_the_command_line_names_other_extras_before_anything_is_written(built, t
         assert finished.stderr.endswith(f"needs {missing}: pip install '{DISTRIBUTION}[{extra}]'\n"), finished.stderr
         assert set(environment.bin.iterdir()) == before, command
     assert environment.run("itc", "presets").returncode == 0
+    assert environment.run("itc", "demo", "--steps", "20").returncode == 0

@@ -114,7 +114,7 @@ def test_the_reference_has_every_public_name_and_argument(site, pages):
 @pytest.mark.parametrize(("width", "dark"), [(390, False), (390, True), (1280, True)])
 def test_pages_fit_and_follow_the_readers_preference_and_ask_nobody(site, tmp_path, width, dark):
     with browser(tmp_path) as tab:
-        for name in ("index", "paper", "api", "building", "findings"):
+        for name in ("index", "paper", "api", "building", "findings", "performance", "readme"):
             tab.show(site / f"{name}.html", width=width, dark=dark)
             assert tab.ask("document.documentElement.scrollWidth") <= width, name
             assert tab.ask("[...document.images].every(image => image.complete && image.naturalWidth > 0)"), name

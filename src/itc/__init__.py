@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from itc.train.runs import Run
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def load(run: "str | Path", env: str | None = None) -> "Run":

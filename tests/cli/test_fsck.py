@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import itc
 from commands import run
 
 
@@ -23,7 +24,7 @@ def test_a_good_run_is_good(folder):
     code, lines = checked(folder)
     assert code == 0
     assert {line[0] for line in lines} == {"good", "Everything"}
-    assert ["good", "checkpoints/000001-0000:", "as saved by itc 0.1.0"] in lines
+    assert ["good", "checkpoints/000001-0000:", f"as saved by itc {itc.__version__}"] in lines
 
 
 def damage_checkpoint(folder):

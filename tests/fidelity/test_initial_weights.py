@@ -18,7 +18,7 @@ FRAME = EnvSpec(
     "picture", (8, 8, 3), 255, ("wait",), (1, 1), (8, 8), np.ones((1, 1), bool), (0.0, 1.0), None, ("none",)
 )  # fmt: skip
 PATCH_AGENTS = {name: preset.config for name, preset in PRESETS.items() if isinstance(preset.config, PatchConfig)}
-SMALL = {"quick", "hour", "world-model"}
+SMALL = {"quick", "hour", "world", "world-model"}
 KEY = random.key(0, impl="unsafe_rbg")  # a generator that compiles sooner
 
 

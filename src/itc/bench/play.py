@@ -58,11 +58,17 @@ class Client:
         return time.perf_counter() - began
 
 
+def socket_of(address: str) -> Any:
+    """A connection to the server whose page has this address."""
+    from websockets.sync.client import connect
+
+    socket, origin = address.replace("http://", "ws://") + "socket", address.rstrip("/")
+    return connect(socket, origin=origin, max_size=None, compression=None)  # ty: ignore[invalid-argument-type]
+
+
 @contextmanager
 def played(world: Path) -> Generator[tuple[Client, float]]:
     """`itc play` as a program of its own, and a page of it; with the time at which the command was given."""
-    from websockets.sync.client import connect
-
     began = time.perf_counter()
     command = [sys.executable, "-m", "itc", "play", str(world), "--port", "0", "--no-browser"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -71,9 +77,7 @@ def played(world: Path) -> Generator[tuple[Client, float]]:
         line = server.stdout.readline()
         if not line.startswith("play: "):
             raise ValueError(f"itc play {world} did not start")
-        address = line.removeprefix("play: ").strip()
-        socket = address.replace("http://", "ws://") + "socket"
-        with connect(socket, origin=address.rstrip("/"), max_size=None, compression=None) as opened:  # ty: ignore[invalid-argument-type]
+        with socket_of(line.removeprefix("play: ").strip()) as opened:
             yield Client(opened), began
     finally:
         server.terminate()

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 def _records(name: str, presets: tuple[str, ...], device: str | None, worlds: tuple[Path, ...]) -> "Iterator[Record]":
     if name == "play":
         from itc.bench.play import bench_play
+        from itc.bench.watching import bench_watching
 
-        return bench_play(worlds)
+        return chain(bench_play(worlds), () if worlds else bench_watching())
     if name == "gpu":
         from itc.bench.gpu.report import DEVICE, PRESETS, bench_gpu
 
@@ -66,10 +67,10 @@ def bench(
     Args:
         name: decode: decoders. world: world model, imagination, tokenizer and environments. train: phases of training.
             atari: updates of the Atari agent. gpu: all programs of presets, compiled for a GPU. play: the page, through
-            its socket.
+            its socket, and what `itc train --watch` costs.
         presets: With gpu: these presets instead of the paper's.
         device: With gpu: a100-40gb (the default) or rtx3090.
-        worlds: With play: worlds or runs to measure. If not given: all worlds of the package.
+        worlds: With play: measure only these worlds or runs. If not given: all worlds of the package, and --watch.
         json_file: Also write the numbers to this file.
     """
     from rich.table import Table

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Bool
 
 from itc.cli.arguments import File, JsonFile
 from itc.decoding.api import decode
@@ -104,19 +105,23 @@ def _draw(transitions: Transitions, decoded: dict[str, Decoded], world: Walkers,
         Panel("ground truth", transitions.next[step], None),
         *(Panel(name, decoded[name].tokens[step], decoded[name].source[step]) for name in PICTURED),
     ]
-    wrong = 1 - conservation(transitions.previous, decoded["sample"].tokens, WALKER).right_number
+    wrong = ", ".join(f"{name} {_miscounted(transitions, decoded[name]).mean():.0%}" for name in PICTURED)
     caption = (
-        "Rings: before.  Discs: after; blue copied (arrow from its source), orange generated.  "
-        f"Sampling miscounts in {wrong:.0%} of the steps."
+        f"Rings: before.  Discs: after; blue copied (with arrow), orange generated.  Steps with a wrong count: {wrong}."
     )
     draw_arrows(transitions.previous[step], panels, world.grid, WALKER, picture, caption)
 
 
 def _illustrative_step(transitions: Transitions, decoded: dict[str, Decoded]) -> int:
-    """The first step, if any, where sampling miscounts and the conserving decoder moves two walkers or more."""
-    walkers = (transitions.previous == WALKER).sum(axis=1)
-    miscounted = (decoded["sample"].tokens == WALKER).sum(axis=1) != walkers
+    """The first step, if any, where `sample` and `paper` miscount and `conserving` does not, and moves two or more."""
     conserving = decoded["conserving"]
     elsewhere = conserving.source != np.arange(conserving.source.shape[1])
     moved = ((conserving.tokens == WALKER) & (conserving.source >= 0) & elsewhere).sum(axis=1)
-    return int(np.argmax(miscounted & (moved >= 2)))
+    wrong = {name: _miscounted(transitions, decoded[name]) for name in PICTURED}
+    return int(np.argmax(wrong["sample"] & wrong["paper"] & ~wrong["conserving"] & (moved >= 2)))
+
+
+def _miscounted(transitions: Transitions, decoded: Decoded) -> Bool[np.ndarray, " b"]:
+    """Steps after which the number of walkers is wrong; it never changes in truth."""
+    before, after = ((tokens == WALKER).sum(axis=1) for tokens in (transitions.previous, decoded.tokens))
+    return before != after

@@ -77,6 +77,12 @@ class Watched(Quiet):
         self._say(at_once=True, ended=True)
 
 
+def page_command(run: RunFolder, folder: Path, config: TrainConfig, port: int) -> list[str]:
+    """What starts the page's process."""
+    where = [str(run.path), str(folder), "127.0.0.1", str(port)]
+    return [sys.executable, "-m", "itc.play.watching", *where, config.env]  # allowed here, so also there
+
+
 @contextmanager
 def watched(
     wanted: bool, run: RunFolder, config: TrainConfig, begun: int, deadline: float | None
@@ -88,9 +94,7 @@ def watched(
     with TemporaryDirectory(prefix="itc-watch-") as scratch:
         folder = Path(scratch)
         giving = Watched(folder, config, begun, deadline)
-        where = [str(run.path), scratch, "127.0.0.1", str(PORT)]
-        command = [sys.executable, "-m", "itc.play.watching", *where, config.env]  # allowed here, so also there
-        page = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        page = subprocess.Popen(page_command(run, folder, config, PORT), stdin=subprocess.DEVNULL)
         try:
             yield giving
             giving.end()

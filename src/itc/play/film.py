@@ -15,11 +15,13 @@ from itc.play.panels import Panel, Shown
 from itc.play.session import Session
 from itc.viewer.filmstrip import as_picture
 
-HEIGHT = 288  # pixels, about
+HEIGHT = 256  # pixels, about: three square panels are as wide as a README shows them
 GAP = 12  # pixels between panels
-CAPTION = 18  # pixels above each panel for its name
+CAPTION, NOTE = 24, 20  # pixels above each panel for its name, and below it for what was counted
+NAME_SIZE, NOTE_SIZE = 17, 13  # of letters, in pixels
 LONGEST = 1000  # steps
 DARK, LIGHT = 24, (236, 232, 224)  # around the panels, and the letters there
+SOFT, ALERT = (164, 160, 152), (255, 176, 64)  # what was counted, and in the step in which more was
 
 Picture = UInt8[np.ndarray, "H W 3"]
 
@@ -28,8 +30,18 @@ def pictures_of(session: Session, last: int) -> Iterator[np.ndarray]:
     """The last steps, with the frame before them; drawn one by one, as a thousand take a lot of memory."""
     steps = min(last, session.steps, LONGEST)
     for at in range(session.steps - steps, session.steps + 1):
-        shown = [(panel, panel.history[min(at, len(panel.history) - 1)]) for panel in session.panels]
-        yield side_by_side([labelled(picture_of(panel, one), panel.name, one.ended) for panel, one in shown])
+        yield side_by_side([_drawn(panel, at) for panel in session.panels])
+
+
+def _drawn(panel: Panel, at: int) -> np.ndarray:
+    """A panel after so many steps, with its name and what was counted so far."""
+    last = len(panel.history) - 1
+    before, shown = (panel.history[min(max(0, step), last)] for step in (at - 1, at))
+    words = f"reward {shown.reward:g}"
+    if panel.game.classifier is not None:
+        words += f", duplicated {shown.counted.duplicated}, vanished {shown.counted.vanished}"
+    more = any(getattr(shown.counted, what) > getattr(before.counted, what) for what in ("duplicated", "vanished"))
+    return labelled(picture_of(panel, shown), panel.name, shown.ended, words, ALERT if more else SOFT)
 
 
 def picture_of(panel: Panel, shown: Shown) -> Picture:
@@ -41,17 +53,22 @@ def picture_of(panel: Panel, shown: Shown) -> Picture:
     return game.atlas[shown.frame.tokens].reshape(h, w, ph, pw, 3).swapaxes(1, 2).reshape(h * ph, w * pw, 3)
 
 
-def labelled(picture: Picture, name: str, ended: bool) -> UInt8[np.ndarray, "height width 3"]:
-    """Enlarged, its name above; darker after its end."""
-    from PIL import Image, ImageDraw
+def labelled(
+    picture: Picture, name: str, ended: bool, note: str = "", colour: tuple[int, int, int] = SOFT
+) -> UInt8[np.ndarray, "height width 3"]:
+    """Enlarged, its name above and a note below; darker after its end."""
+    from PIL import Image, ImageDraw, ImageFont
 
     scale = max(1, round(HEIGHT / picture.shape[0]))
     large = picture.repeat(scale, axis=0).repeat(scale, axis=1)
-    canvas = np.full((large.shape[0] + CAPTION, large.shape[1], 3), DARK, np.uint8)
-    canvas[CAPTION:] = large // 2 if ended else large
+    height, width, _ = large.shape
+    canvas = np.full((CAPTION + height + (NOTE if note else 0), width, 3), DARK, np.uint8)
+    canvas[CAPTION : CAPTION + height] = large // 2 if ended else large
     image = Image.fromarray(canvas)
+    draw = ImageDraw.Draw(image)
     words = f"{name}{' (ended)' if ended else ''}".encode("ascii", "replace").decode()
-    ImageDraw.Draw(image).text((2, 3), words, fill=LIGHT)
+    draw.text((2, 1), words, fill=LIGHT, font=ImageFont.load_default(NAME_SIZE))
+    draw.text((2, CAPTION + height + 2), note, fill=colour, font=ImageFont.load_default(NOTE_SIZE))
     return np.asarray(image)
 
 

@@ -22,4 +22,22 @@ QUICK = replace(
     imagine=ImagineConfig(updates=25, num_envs=16, steps=8, warm_up=3_000),
 )
 
-PRESETS = {"creatures/quick": Preset(QUICK, "small environment whose ground truth is known", "two CPU cores, minutes")}
+# The world that comes with the package. There are five tiles, so a small codebook will do; with neighbours the model
+# need not first learn where to look when the view scrolls. The policy learns from real play only.
+WORLD = replace(
+    QUICK,
+    interactions=46_080,
+    collect=CollectConfig(num_envs=48, steps=48, replay_frames=46_080),
+    tokenizer=replace(SMALL.tokenizer, codes=64, use_all_new_frames=True),
+    world_model=replace(QUICK.world_model, codes=64, heads=2, neighbours=32),
+    world_model_learning=WorldModelLearning(
+        updates=350, minibatches=1, sequences=4, learning_rate=1.5e-3, final_lr_fraction=0.05
+    ),
+    ppo=replace(QUICK.ppo, learning_rate=1e-3),
+    imagine=replace(QUICK.imagine, updates=0),
+)
+
+PRESETS = {
+    "creatures/quick": Preset(QUICK, "small environment whose ground truth is known", "two CPU cores, minutes"),
+    "creatures/world": Preset(WORLD, "that of the world in the package", "one CPU core, minutes"),
+}
