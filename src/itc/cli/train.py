@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 import tyro
+from jax.sharding import Mesh
 
 from itc.cli.arguments import RunOption, parse
 from itc.cli.compilation import keep_compiled
@@ -29,6 +30,7 @@ from itc.train import checkpoint, loop
 from itc.train.agents import agent_of
 from itc.train.config import TrainConfig
 from itc.train.lock import locked
+from itc.train.mesh import gather, mesh_for
 from itc.train.origin import versions
 from itc.train.patch_agent.config import PatchConfig
 from itc.train.run_folder import RunFolder, flat
@@ -57,6 +59,7 @@ class TrainArguments(Settings, Generic[AnyConfig]):
     iterations: Count | None = None  # total number of iterations; None: the preset's
     minutes: Positive | None = None  # stop and save after this many minutes; None: no limit
     save_every: Count = 10  # iterations between checkpoints; also saved every ten minutes
+    devices: Count | None = None  # devices of this machine to train on; None: all (Atari: one)
     watch: bool = False  # serve a page of the run under way at an address that is printed
     log: tuple[Literal["wandb", "trackio"], ...] = ()  # services to log to, next to metrics.jsonl and TensorBoard
     config: Annotated[AnyConfig, tyro.conf.arg(name="")] = field(default_factory=cast(Any, PatchConfig))
@@ -99,8 +102,9 @@ def read_arguments(words: list[str]) -> TrainArguments:
         given = replace(chosen.config, env=config.env) if own else chosen.config
         if (given, chosen.preset, chosen.seed, chosen.run) != (PatchConfig(), "", 0, None):
             raise ValueError(
-                "--resume continues a run with its saved settings; only --iterations, --minutes, --save-every, --log, "
-                "--watch, --from-scratch and, for an environment of your own, --env can be given with it"
+                "--resume continues a run with its saved settings; only --iterations, --minutes, --save-every, "
+                "--devices, --log, --watch, --from-scratch and, for an environment of your own, --env can be given "
+                "with it"
             )
     return chosen
 
@@ -137,6 +141,7 @@ def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
         with _shown_warnings():
             agent_of(config).check(env, config)
             check_memory(layout_of(agent_of(config).shape_of_state(env, config)))
+            mesh = mesh_for(env, config, arguments.devices)
     kept = keep_compiled()
     with sentences("train"), locked(run.path):
         if arguments.from_scratch and (earlier := run.start_over()):
@@ -144,7 +149,7 @@ def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
         greet(asked.preset, versions(), kept)
         doing = "reading the checkpoint" if checkpoint.names(run.checkpoints) else "initialising the networks"
         with _shown_warnings(), Voice(PlainConsole(), doing).speaking():
-            state, notes = _begin_or_resume(asked, env)
+            state, notes = _begin_or_resume(asked, env, mesh)
         if policy_from is not None and not notes:
             state = state._replace(
                 policy=state.policy._replace(network=load(find_world(policy_from)).state.policy.network)
@@ -152,7 +157,7 @@ def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
         is_new = not notes and arguments.resume is None
         if not run.has_config() or is_new or _is_longer(run, config):
             run.write_config(config, asked.preset, seed)
-        return _train(asked, env, arguments, state, notes)
+        return _train(asked, env, arguments, state, notes, mesh)
 
 
 def asked_for(arguments: TrainArguments) -> Asked:
@@ -168,9 +173,9 @@ def asked_for(arguments: TrainArguments) -> Asked:
     return Asked(run, config, preset, seed)
 
 
-def _begin_or_resume(asked: Asked, env: Environment) -> tuple[Any, dict[str, Any]]:
+def _begin_or_resume(asked: Asked, env: Environment, mesh: Mesh | None) -> tuple[Any, dict[str, Any]]:
     try:
-        return loop.begin_or_resume(asked.run, env, asked.config, asked.seed)
+        return loop.begin_or_resume(asked.run, env, asked.config, asked.seed, mesh)
     except checkpoint.CheckpointError as problem:
         hint = "--from-scratch starts over and keeps the earlier files"
         raise checkpoint.CheckpointError(f"{problem}. {hint}") from problem
@@ -181,7 +186,9 @@ def _is_longer(run: RunFolder, config: TrainConfig) -> bool:
     return config.iterations > run.read_config()[0].iterations
 
 
-def _train(asked: Asked, env: Environment, arguments: TrainArguments, state: Any, notes: dict[str, Any]) -> Run:
+def _train(
+    asked: Asked, env: Environment, arguments: TrainArguments, state: Any, notes: dict[str, Any], mesh: Mesh | None
+) -> Run:
     run, config, preset, seed = asked
     begun = int(state.iteration)
     deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
@@ -192,7 +199,7 @@ def _train(asked: Asked, env: Environment, arguments: TrainArguments, state: Any
         watched(arguments.watch, run, config, begun, deadline) as page,
     ):
         callbacks = [view, stop, *loggers(run, begun, arguments.log), *([] if page is None else [page])]
-        look = {} if page is None else {"after_iteration": page.on_state}
+        look = {} if page is None else {"after_iteration": lambda state: page.on_state(gather(mesh, state))}
 
         def should_stop() -> bool:
             return stop.asked or (deadline is not None and time.monotonic() > deadline)
@@ -200,7 +207,9 @@ def _train(asked: Asked, env: Environment, arguments: TrainArguments, state: Any
         # In its own thread: Python handles signals only while the main thread is not inside compiled code.
         with ThreadPoolExecutor(1) as worker:
             every = loop.SaveEvery(arguments.save_every)
-            training = worker.submit(loop.train, run, env, config, state, notes, callbacks, every, should_stop, **look)
+            training = worker.submit(
+                loop.train, run, env, config, state, notes, callbacks, every, should_stop, mesh=mesh, **look
+            )
             _wait(training, stop, view)
             state = training.result()
         if page is not None:

@@ -12,6 +12,7 @@ from itc.decoding import jax_matching, jax_sinkhorn
 from itc.decoding.config import DecodeConfig
 from itc.decoding.edges import Edges
 from itc.decoding.reference import IMPOSSIBLE, draws_lazily
+from itc.sharding import by_device, devices
 from itc.types import Decoded, Matching
 
 # A random key, typed or raw; None where the configuration draws nothing.
@@ -47,16 +48,19 @@ def decode(
     gumbel = None if gumbel is None else lax.stop_gradient(gumbel).astype(jnp.float32)
     keys = None if key is None else jax.vmap(partial(random.fold_in, key))(jnp.arange(b, dtype=jnp.uint32))
 
-    def frame(logits, previous, key, gumbel, copyable, done):
+    on_host = devices() == 1  # asked from several devices at once, a host with few cores may never answer
+
+    def frame(codes, logits, previous, key, gumbel, copyable, done):
         logits = mask(lax.stop_gradient(logits), config, codes)
         allowed = copyable[:, None] & ~done & jnp.asarray(edges.valid)
-        return _decode_frame(logits, previous.astype(jnp.int32), edges, config, key, gumbel, allowed)
+        return _decode_frame(logits, previous.astype(jnp.int32), edges, config, key, gumbel, allowed, on_host)
 
-    decoded = jax.vmap(frame)(logits, previous, keys, gumbel, copyable, done)
+    frames = by_device(jax.vmap(frame, in_axes=(None, 0, 0, 0, 0, 0, 0)), None, 0, 0, 0, 0, 0, 0)
+    decoded = frames(codes, logits, previous, keys, gumbel, copyable, done)
     return decoded._replace(tokens=decoded.tokens.astype(previous.dtype))
 
 
-def _decode_frame(logits, previous, edges, config, key, gumbel, allowed) -> Decoded:
+def _decode_frame(logits, previous, edges, config, key, gumbel, allowed, on_host) -> Decoded:
     if config.solver == "none":
         nothing = jnp.full(previous.shape, -1, jnp.int32)
         return Decoded(_generate(logits, config, key, gumbel), nothing, jnp.float32(0), jnp.float32(0))
@@ -64,7 +68,7 @@ def _decode_frame(logits, previous, edges, config, key, gumbel, allowed) -> Deco
     if config.solver == "sinkhorn":
         matching = jax_sinkhorn.sinkhorn(found.copy, found.generate, edges, config, allowed)
     else:
-        matching = match(gains(found, edges, config, allowed), edges, config.solver)
+        matching = match(gains(found, edges, config, allowed), edges, config.solver, on_host)
     tokens = jnp.where(matching.source >= 0, previous[matching.source], found.token)
     return Decoded(tokens, *matching)
 
@@ -238,11 +242,11 @@ def gains(found: Scores, edges: Edges, config: DecodeConfig, allowed: Bool[Array
     return jnp.where(allowed, copy - generate[:, None], -jnp.inf)
 
 
-def match(gains: Float32[Array, "n m"], edges: Edges, solver: str) -> Matching:
+def match(gains: Float32[Array, "n m"], edges: Edges, solver: str, on_host: bool = True) -> Matching:
     """The matching of largest total gain: closed form if nothing competes, else by solver and device."""
     if edges.disjoint:
         return jax_matching.keep_gaining(gains, edges)
-    if solver == "auction" or not jax_matching.host_can_answer():
+    if solver == "auction" or not (on_host and jax_matching.host_can_answer()):
         return jax_matching.in_program(gains, edges)
     return lax.platform_dependent(
         gains, cpu=partial(jax_matching.on_host, edges=edges), default=partial(jax_matching.in_program, edges=edges)

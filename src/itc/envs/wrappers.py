@@ -10,6 +10,7 @@ from jax import lax, random
 from jaxtyping import Array, Bool, Float32, Int, Int8, Int16, Key, PyTree, Shaped, UInt8
 
 from itc.envs.base import Environment, Step, tiles_of_entities
+from itc.sharding import by_device
 from itc.types import EnvSpec
 
 World = PyTree[Shaped[Array, "..."]]
@@ -77,6 +78,9 @@ class VectorEnv(Environment):
 
     @partial(jax.jit, static_argnums=0)
     def step(self, state: VectorState, action: Int[Array, " b"]) -> tuple[VectorState, Step]:
+        return by_device(self._step, 0, 0)(state, action)
+
+    def _step(self, state: VectorState, action: Int[Array, " b"]) -> tuple[VectorState, Step]:
         keys = _split(state.key, 3)
         turn = jax.vmap(self.game.turn)(keys[1], state.world, action)
         world = jax.vmap(self.settle)(turn.world)

@@ -22,6 +22,7 @@ from jax import Array, lax
 from jaxtyping import Bool, Int32, Integer, UInt8
 
 from itc.settings import Count, NotNegative, Range, Settings
+from itc.sharding import by_device
 from itc.tokenizers import patches_cpu, patches_gpu
 from itc.tokenizers.distances import LARGEST_PATCH
 
@@ -96,13 +97,12 @@ def bucket_of(size: int, codes: int, buckets: Buckets = ON_CPU) -> int:
 def encode(codebook: Codebook, frames: UInt8[Array, "b H W c"]) -> Int32[Array, "b n"]:
     """The nearest code of every patch, row by row; the first of several equally near. 0 while the codebook is empty."""
     k, *patch = codebook.patches.shape
-    tokens = lax.platform_dependent(
-        codebook.patches.reshape(k, -1),
-        codebook.size,
-        frames,
+    nearest = partial(
+        lax.platform_dependent,
         cpu=partial(patches_cpu.encode, patch=tuple(patch)),
         default=partial(patches_gpu.encode, patch=tuple(patch)),
     )
+    tokens = by_device(nearest, None, None, 0)(codebook.patches.reshape(k, -1), codebook.size, frames)
     return tokens.reshape(len(frames), -1)
 
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 from jax import random
+from jax.sharding import Mesh
 
 from itc.envs.base import Environment
 from itc.settings import is_finite
@@ -24,6 +25,7 @@ from itc.train.agents import agent_of
 from itc.train.collect import episode_metrics
 from itc.train.config import TrainConfig
 from itc.train.errors import TrainError
+from itc.train.mesh import gather, on, place
 from itc.train.run_folder import CUT, RunFolder
 
 
@@ -87,16 +89,21 @@ class _IterationMetrics:
         return {**means, "seconds": {phase: round(seconds, 3) for phase, seconds in self.seconds.items()}}
 
 
-def begin_or_resume(run: RunFolder, env: Environment, config: TrainConfig, seed: int) -> tuple[Any, dict]:
-    """The state of the newest good checkpoint and its notes; a new state and no notes if there is no checkpoint."""
+def begin_or_resume(
+    run: RunFolder, env: Environment, config: TrainConfig, seed: int, mesh: Mesh | None = None
+) -> tuple[Any, dict]:
+    """The state of the newest good checkpoint and its notes; a new state and no notes if there is no checkpoint.
+
+    On a mesh it may have been saved by any number of devices.
+    """
     agent = agent_of(config)
     found = checkpoint.restore(run.checkpoints, agent.shape_of_state(env, config), _IterationMetrics.from_notes)
     if found is None:
         _cut_metrics(run, 0)
-        return agent.new_state(env, config, seed), {}
+        return place(mesh, agent.new_state(env, config, seed)), {}
     checkpoint.set_aside(run.checkpoints, found.passed_over)
     _cut_metrics(run, int(found.state.iteration))
-    return found.state, found.notes
+    return place(mesh, found.state), found.notes
 
 
 def _cut_metrics(run: RunFolder, iteration: int) -> None:
@@ -119,8 +126,11 @@ def train(
     save_every: SaveEvery = SaveEvery(),
     should_stop: Callable[[], bool] = lambda: False,
     after_iteration: Callable[[TrainState], None] = lambda state: None,
+    mesh: Mesh | None = None,
 ) -> TrainState:
     """Train until all iterations are done or `should_stop` returns true; either way the state is saved.
+
+    With a mesh, on its devices; the state that is returned is on the first of them.
 
     `after_iteration` may look at the state, which is gone when the next part begins: its arrays are written over.
     """
@@ -144,13 +154,13 @@ def train(
         phase, do = parts[part]
         started = time.perf_counter()
         key = random.fold_in(random.fold_in(state.key, iteration), part)
-        with config.matmul_precision():
+        with config.matmul_precision(), on(mesh):
             state, measured = do(state, key)
         metrics = {name: float(value) for name, value in measured.items()}  # waits until the device has finished
         so_far.add(phase, time.perf_counter() - started, metrics)
         done, unsaved = part + 1, True  # `done` parts of this iteration
         iteration, part = (iteration, done) if done < len(parts) else (iteration + 1, 0)
-        state = state._replace(iteration=jnp.int32(iteration), part=jnp.int32(part))
+        state = place(mesh, state._replace(iteration=jnp.int32(iteration), part=jnp.int32(part)))
         _check(run, state, metrics, f"phase {phase!r}", f"iteration {iteration + (part > 0)}, part {done}")
         for callback in callbacks:
             callback.on_part(phase, done, len(parts), metrics)
@@ -173,7 +183,7 @@ def train(
             save()
     if unsaved:
         save()
-    return state
+    return gather(mesh, state)
 
 
 def _check(run: RunFolder, state: TrainState, metrics: dict[str, float], phase: str, where: str) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Bool, Float32, Int, UInt32
 
+from itc.sharding import by_device
 from itc.world_models import attention_cpu, attention_gpu
 from itc.world_models.heads import Rotation
 from itc.world_models.tiles import tiles
@@ -44,20 +45,17 @@ def _attend(rate, rotation, projected, seeds):
 
 
 def _attend_forward(rate, rotation, projected, seeds):
-    out, log_total = lax.platform_dependent(
-        rotation,
-        projected,
-        seeds,
-        cpu=partial(attention_cpu.forward, rate),
-        default=partial(attention_gpu.forward, rate),
-    )
+    cpu, default = partial(attention_cpu.forward, rate), partial(attention_gpu.forward, rate)
+    attend = by_device(partial(lax.platform_dependent, cpu=cpu, default=default), None, 0, 0)
+    out, log_total = attend(rotation, projected, seeds)
     return out, (rotation, projected, seeds, out, log_total)
 
 
 def _attend_backward(rate, saved, d_out):
     rotation, seeds = saved[0], saved[2]
-    d_projected = lax.platform_dependent(
-        *saved, d_out, cpu=partial(attention_cpu.backward, rate), default=partial(attention_gpu.backward, rate)
+    cpu, default = partial(attention_cpu.backward, rate), partial(attention_gpu.backward, rate)
+    d_projected = by_device(partial(lax.platform_dependent, cpu=cpu, default=default), None, 0, 0, 0, 0, 0)(
+        *saved, d_out
     )
     return jax.tree.map(jnp.zeros_like, rotation), d_projected, np.zeros(seeds.shape, jax.dtypes.float0)
 
@@ -73,15 +71,13 @@ def cached_attention(
     block: Int[Array, ""],
 ) -> Float32[Array, "b s e"]:
     """Attention of one new block to those in a layer's cache up to and including itself; later ones are still empty."""
-    return lax.platform_dependent(
-        q,
-        k,
-        v,
-        block,
+    attend = partial(
+        lax.platform_dependent,
         cpu=partial(attention_cpu.to_cache, layer),
         cuda=partial(attention_gpu.to_cache_in_kernel, layer),
         default=partial(attention_gpu.to_cache, layer),
     )
+    return by_device(attend, 0, 1, 1, None)(q, k, v, block)
 
 
 def visibility(t: int, s: int) -> Bool[np.ndarray, "p p"]:

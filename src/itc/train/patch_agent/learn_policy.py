@@ -12,6 +12,7 @@ from itc.envs.rollout import RolloutState
 from itc.policies.conv_gru import ActorCritic, log_probability
 from itc.policies.losses import PPOConfig, divergence, ppo_loss
 from itc.policies.returns import ReturnNormaliser, advantages, mean_and_std, new_return_normaliser
+from itc.sharding import spread
 from itc.train.agent import Metrics
 from itc.train.collect import ends_of
 from itc.train.optimise import begin_optimising, clipped_adam, follow_gradient
@@ -147,5 +148,5 @@ def kl_after(network: ActorCritic, batch: Batch) -> Float32[Array, ""]:
 
 
 def _split(batch: Batch, groups: int) -> Batch:
-    """Groups of environments, as a new first axis."""
-    return jax.tree.map(lambda leaf: leaf.reshape(groups, len(leaf) // groups, *leaf.shape[1:]), batch)
+    """Groups of environments, as a new first axis. Each group is divided among all devices."""
+    return spread(jax.tree.map(lambda leaf: leaf.reshape(groups, len(leaf) // groups, *leaf.shape[1:]), batch), axis=1)

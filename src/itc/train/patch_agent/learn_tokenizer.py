@@ -7,6 +7,7 @@ from jax import Array, lax, random
 
 from itc import replay
 from itc.settings import Count, NotNegative, Settings
+from itc.sharding import whole
 from itc.tokenizers import patches
 from itc.types import EnvSpec
 
@@ -46,15 +47,15 @@ def grow_codebook(
     new_steps: int = 0,
 ) -> patches.Codebook:
     """Add new patches to the codebook: those of every environment's last `new_steps` steps, then those of windows
-    sampled from the replay buffer."""
+    sampled from the replay buffer. Several devices all do the same: the patches are scanned one after the other."""
 
     def grow_by_step(codebook, age):
         frames = buffer.steps["frame"][:, (buffer.head - age) % buffer.slots]
-        return patches.update(codebook, frames, config), None
+        return patches.update(codebook, whole(frames), config), None
 
     def grow(codebook, key):
         frames = replay.sample(buffer, key, windows, length)["frame"]
-        return patches.update(codebook, frames.reshape(-1, *frames.shape[2:]), config), None
+        return patches.update(codebook, whole(frames.reshape(-1, *frames.shape[2:])), config), None
 
     codebook, _ = lax.scan(grow_by_step, codebook, jnp.arange(new_steps, 0, -1))
     return lax.scan(grow, codebook, random.split(key, updates))[0]

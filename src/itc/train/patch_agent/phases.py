@@ -19,6 +19,7 @@ from itc.decoding.config import DecodeConfig
 from itc.envs.base import Environment
 from itc.envs.rollout import RolloutState
 from itc.policies.conv_gru import ActorCritic, SamplingPolicy
+from itc.sharding import spread
 from itc.tokenizers import patches
 from itc.train.agent import Metrics, Part, parts_of_updates
 from itc.train.collect import as_steps, collect, update_episode_stats
@@ -128,7 +129,7 @@ def draw_experience(buffer: replay.Replay, codebook: patches.Codebook, key: Arra
     """Windows sampled from the replay buffer, as tokens of the current codebook."""
     sequences, context_frames = config.world_model_learning.sequences, config.world_model.context_frames
     recent = round(config.world_model_learning.recent_fraction * sequences)
-    window = replay.sample(buffer, key, sequences, context_frames + 1, recent, config.collect.steps)
+    window = spread(replay.sample(buffer, key, sequences, context_frames + 1, recent, config.collect.steps))
     frames = window["frame"]
     tokens = patches.encode(codebook, frames.reshape(-1, *frames.shape[2:]))
     tokens = tokens.reshape(sequences, context_frames + 1, -1)
@@ -206,7 +207,7 @@ def imagine_from_replay(
     sample_key, imagination_key = random.split(key)
     past = config.initial_frames - 1
     length, recent = max(config.burn_in, past) + 1, round(config.recent_fraction * config.num_envs)
-    window = replay.sample(buffer, sample_key, config.num_envs, length, recent, recent_steps)
+    window = spread(replay.sample(buffer, sample_key, config.num_envs, length, recent, recent_steps))
     for_policy = jax.tree.map(lambda leaf: leaf[:, length - 1 - config.burn_in :], window)
     recurrent_state, first = burn_in(network, for_policy, early_reset)
     start, actions = window["frame"][:, length - 1 - past :], window["action"][:, length - 1 - past : -1]
