@@ -48,16 +48,16 @@ def test_accuracy_of_every_decoder_is_printed_and_written(run, tmp_path, capsys)
     assert len(json.loads((tmp_path / "a.json").read_text())) == len(kept)
 
 
-def test_hallucination_is_next_to_the_simulator_and_as_long_as_the_context(run, capsys):
-    hallucinate((run,), windows=16, decoders=DECODERS)
+def test_hallucination_is_next_to_the_simulator_and_as_long_as_asked_for(run, capsys):
+    hallucinate((run,), horizon=6, windows=16, decoders=DECODERS)  # the model's context has room for 4
     assert "\nsimulator" in capsys.readouterr().out
     kept = {(one.decoder, one.measure): one.value for one in read_measures(run / "measures" / "hallucination.json")}
     assert kept["simulator", "duplication"] == 0.0
     assert kept["simulator", "count error"] == 0.0
     # A hardly trained model generates creatures that are not there; a decoder that only copies does not.
     assert kept["conserving", "duplication"] < kept["sample", "duplication"]
-    assert ("simulator", "duplication · step 4") in kept
-    assert ("simulator", "duplication · step 5") not in kept
+    assert ("simulator", "duplication · step 6") in kept
+    assert ("simulator", "duplication · step 7") not in kept
 
 
 def test_a_sweep_over_a_run_decodes_with_every_setting_and_draws_heat_maps(run, tmp_path, capsys):
@@ -89,6 +89,6 @@ def test_a_grid_of_settings_that_a_decoder_does_not_have_is_refused(run, grid, w
         sweep(str(run), grid)
 
 
-def test_an_imagined_rollout_beyond_the_context_is_refused(run):
-    with pytest.raises(SystemExit, match=r"horizon must be in 1\.\.4"):
-        hallucinate((run,), horizon=5, windows=4)
+def test_more_initial_frames_than_the_model_sees_are_refused(run):
+    with pytest.raises(SystemExit, match=r"initial_frames must be in 1\.\.4"):
+        hallucinate((run,), initial_frames=5, windows=4)

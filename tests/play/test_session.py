@@ -2,14 +2,13 @@
 
 import json
 from dataclasses import replace
-from itertools import pairwise
 
 import jax
 import numpy as np
 import pytest
 
 from itc.play.film import film_of, pictures_of, write_film
-from itc.play.panels import REWIND, first_block
+from itc.play.panels import REWIND
 from itc.play.recording import Recording, read_recording, write_recording
 from itc.play.session import Refused, Session
 
@@ -232,11 +231,3 @@ def test_a_film_goes_through_ffmpeg_and_its_failure_is_a_sentence(session, tmp_p
     program.write_text("#!/bin/sh\nexit 3\n")
     with pytest.raises(ValueError, match="ffmpeg could not write"):
         write_film(session, 2, film)
-
-
-@pytest.mark.parametrize("context", [1, 2, 3, 8, 20])
-def test_the_context_never_overflows(context):
-    begins = [first_block(at, context) for at in range(200)]
-    assert all(0 <= at - begin < context for at, begin in enumerate(begins))
-    assert all(later >= earlier for earlier, later in pairwise(begins))
-    assert all(at - begin >= min(at, context // 2) for at, begin in enumerate(begins))

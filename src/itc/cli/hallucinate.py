@@ -3,12 +3,11 @@
 from itc.cli.arguments import Decoders, JsonFile, OwnEnvironments, Runs
 from itc.cli.measuring import measure_runs
 
-LONGEST = 20  # steps, unless asked for more
-
 
 def hallucinate(
     runs: Runs,
-    horizon: int | None = None,
+    horizon: int = 20,
+    initial_frames: int | None = None,
     windows: int = 500,
     decoders: Decoders = (),
     own: OwnEnvironments = (),
@@ -23,7 +22,8 @@ def hallucinate(
 
     Args:
         runs: Folders of training runs, or worlds.
-        horizon: Steps of each imagined rollout. If not given: 20, or the model's context length if that is shorter.
+        horizon: Steps of each imagined rollout. When the model's context is full, it goes on from its second half.
+        initial_frames: Real frames that a rollout starts from. If not given: as many as in training.
         windows: Maximum number of imagined rollouts per decoder.
         decoders: Decoders to compare. If not given: all presets except the Sinkhorn ones, and the run's own decoder.
         json_file: Also write the numbers to this file. They are always written to RUN/measures/hallucination.json.
@@ -36,11 +36,9 @@ def hallucinate(
         runs,
         decoders,
         json_file,
-        {"windows": windows} | ({} if horizon is None else {"horizon": horizon}),
-        steps=windows * (horizon or LONGEST),
+        {"windows": windows, "horizon": horizon},
+        steps=windows * (horizon + (initial_frames or 1)),
         own=own,
         one_by_one=True,
-        measure=lambda trial, chosen: measure_hallucination(
-            trial, chosen, horizon or trial.longest_rollout(LONGEST), windows
-        ),
+        measure=lambda trial, chosen: measure_hallucination(trial, chosen, horizon, windows, initial_frames),
     )

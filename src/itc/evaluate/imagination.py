@@ -1,5 +1,6 @@
 """Imagined rollouts under recorded actions: what the model predicts in place of the environment."""
 
+from itertools import groupby
 from typing import NamedTuple
 
 import jax
@@ -17,28 +18,59 @@ AT_ONCE = 32  # windows imagined together
 
 
 def imagine_windows(
-    world: ModelEnv, tokens: Int32[np.ndarray, "b n"], actions: Int32[np.ndarray, "b t"], key: Array
-) -> tuple[Int32[np.ndarray, "b frames n"], Bool[np.ndarray, "b t"]]:
-    """Rollouts imagined from frames: tokens, those of the first frame included, and whether no end was imagined yet."""
+    world: ModelEnv, tokens: Int32[np.ndarray, "b initial n"], actions: Int32[np.ndarray, "b steps"], key: Array
+) -> tuple[Int32[np.ndarray, "b frames n"], Bool[np.ndarray, "b imagined"]]:
+    """Rollouts imagined from real frames, under the actions from the first of them on: tokens, those of the last real
+    frame included, and whether no end was imagined yet."""
     imagined, going = [], []
     for start in range(0, len(tokens), AT_ONCE):
         window = np.arange(start, start + AT_ONCE).clip(max=len(tokens) - 1)  # one shape for all
-        seen, ended = _imagine(
-            world, jnp.asarray(tokens[window]), jnp.asarray(actions[window]), random.fold_in(key, start)
-        )
+        seen, ended = _imagine_all(world, tokens[window], actions[window], random.fold_in(key, start))
         real = slice(len(tokens) - start)
-        imagined.append(np.asarray(seen)[real])
-        going.append(~np.logical_or.accumulate(np.asarray(ended)[real], axis=1))
-    frames = np.concatenate([tokens[:, None], np.concatenate(imagined)], axis=1)
-    return frames, np.concatenate(going)
+        imagined.append(seen[real])
+        going.append(~np.logical_or.accumulate(ended[real], axis=1))
+    return np.concatenate(imagined), np.concatenate(going)
+
+
+def _imagine_all(
+    world: ModelEnv, tokens: Int32[np.ndarray, "b initial n"], actions: Int32[np.ndarray, "b steps"], key: Array
+) -> tuple[Int32[np.ndarray, "b frames n"], Bool[np.ndarray, "b imagined"]]:
+    """All steps, in as many pieces as the model's context makes of them."""
+    past, ended = tokens.shape[1] - 1, []
+    for oldest, piece in groupby(range(past, actions.shape[1]), key=lambda at: first_block(at, world.max_context)):
+        at, *others = piece
+        before, after = actions[:, oldest:at], actions[:, at : at + 1 + len(others)]
+        new, ends = _imagine(world, random.fold_in(key, at), tokens[:, oldest:], before, after)
+        tokens = np.concatenate([tokens, np.asarray(new)], axis=1)
+        ended.append(np.asarray(ends))
+    return tokens[:, past:], np.concatenate(ended, axis=1)
 
 
 @jax.jit
-def _imagine(world: ModelEnv, tokens: Array, actions: Array, key: Array) -> tuple[Array, Array]:
-    first = world.render(tokens)[:, None]
-    steps = actions.shape[1]
-    _, rollout = imagine(world, key, first, actions[:, :0], recorded_policy(actions), jnp.int32(0), steps)
+def _imagine(
+    world: ModelEnv,
+    key: Array,
+    tokens: Int[Array, "b context n"],
+    past_actions: Int[Array, "b past"],
+    actions: Int[Array, "b t"],
+) -> tuple[Int32[Array, "b t n"], Bool[Array, "b t"]]:
+    b, context, n = tokens.shape
+    frames = world.render(tokens.reshape(b * context, n))
+    frames, policy = frames.reshape(b, context, *frames.shape[1:]), recorded_policy(actions)
+    _, rollout = imagine(world, key, frames, past_actions, policy, jnp.int32(0), actions.shape[1])
     return rollout.outcome.tokens, rollout.outcome.terminated
+
+
+def first_block(at: int, context: int) -> int:
+    """The first frame that the model sees when it predicts what follows frame `at`, given its longest context.
+
+    When its context is full, it goes on from the second half of it.
+    """
+    if at < context:
+        return 0
+    kept = context // 2
+    period = context - kept
+    return context - kept + period * ((at - context) // period)
 
 
 @jax.jit

@@ -46,10 +46,6 @@ class Trial:
             f"{found:.1%} of creatures are found, and {right:.1%} of those found are there"
         )
 
-    def longest_rollout(self, steps: int) -> int:
-        """So many steps, or as many as the model's context has room for."""
-        return min(steps, self.run.config.context_frames)
-
 
 def prepare(run: Run, steps: int, worlds: int = MEASURING) -> Trial:
     """Play at least so many steps in new worlds, after fitting the entity classifier in others."""
@@ -88,24 +84,33 @@ def measure_accuracy(trial: Trial, decoders: Mapping[str, DecodeConfig], transit
 
 
 def measure_hallucination(
-    trial: Trial, decoders: Mapping[str, DecodeConfig], horizon: int, count: int
+    trial: Trial, decoders: Mapping[str, DecodeConfig], horizon: int, count: int, initial_frames: int | None = None
 ) -> Iterator[Measure]:
-    """Imagined rollouts under recorded actions, compared with the simulator."""
+    """Imagined rollouts under recorded actions, compared with the simulator.
+
+    They start from so many real frames; if no number is given, from as many as in training.
+    """
     run, spec = trial.run, trial.run.env.spec
-    blocks = run.config.context_frames
-    if not 1 <= horizon <= blocks:
-        raise ValueError(f"horizon must be in 1..{blocks}, what the model's context has room for, got {horizon}")
-    windows = trial.recording.windows(count, horizon)
+    worlds = {name: run.world(config) for name, config in decoders.items()}
+    if initial_frames is None:
+        initial_frames = next(iter(worlds.values())).initial_frames
+    if not 1 <= initial_frames <= run.config.context_frames:
+        raise ValueError(
+            f"initial_frames must be in 1..{run.config.context_frames}, the model's context, got {initial_frames}"
+        )
+    past = initial_frames - 1
+    windows = trial.recording.windows(count, past + horizon)
     if not len(windows.env_index):
-        raise ValueError(f"{run.path}: no episode of its policy lasts {horizon} steps")
+        raise ValueError(f"{run.path}: no episode of its policy lasts {past + horizon} steps")
+    actions = windows.actions[:, past:]
 
     def happened(tokens: np.ndarray, counted: np.ndarray) -> Happenings:
-        return happenings(trial.classifier, spec, tokens, windows.actions, counted, windows.env_index)
+        return happenings(trial.classifier, spec, tokens, actions, counted, windows.env_index)
 
-    real = happened(windows.tokens, np.ones(windows.actions.shape, bool))
+    real = happened(windows.tokens[:, past:], np.ones(actions.shape, bool))
     yield from hallucination(SIMULATOR, real, real)
-    for name, config in decoders.items():
-        imagined = imagine_windows(run.world(config), windows.tokens[:, 0], windows.actions, random.key(run.seed))
+    for name, world in worlds.items():
+        imagined = imagine_windows(world, windows.tokens[:, :initial_frames], windows.actions, random.key(run.seed))
         yield from hallucination(name, happened(*imagined), real)
 
 

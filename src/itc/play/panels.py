@@ -12,6 +12,7 @@ from jaxtyping import Float32, Int32, UInt8
 
 from itc.decoding.config import DecodeConfig
 from itc.evaluate.hallucination import happenings
+from itc.evaluate.imagination import first_block
 from itc.play.decoders import Frame, decode_frame
 from itc.play.game import Game
 from itc.train.world_folder import simulator_state
@@ -135,15 +136,6 @@ class Dream(Panel):
         if block < self.past:
             return starts.tokens[self.window, block].astype(np.int32), int(starts.actions[self.window, block])
         return self.history[block - self.past].frame.tokens, self.actions[block - self.past]
-
-
-def first_block(at: int, context: int) -> int:
-    """The first frame that the model sees when it predicts what follows frame `at`, given its longest context."""
-    if at < context:
-        return 0
-    kept = context // 2
-    period = context - kept
-    return context - kept + period * ((at - context) // period)
 
 
 @dataclass
