@@ -205,17 +205,25 @@ def _rate(one: Measure) -> str:
     return f"{one.value:.3f} ({one.low:.3f} … {one.high:.3f})"
 
 
+def whole_context(found: dict[tuple[str, str], Measure]) -> str:
+    """How many frames the model was given at most, as in a measure's name: `context 20`."""
+    contexts = {part for _, name in found for part in name.split(" · ") if part.startswith("context ")}
+    return max(contexts, key=lambda context: int(context.removeprefix("context ")))
+
+
 def accuracy_table(name: str) -> str:
+    found = measured(f"accuracy-{name}.json")
+    whole = whole_context(found)
     columns = {
         "exact · context 1 · all": "exact, context 1",
         "plausible · context 1 · all": "plausible, context 1",
         "plausible · context 1 · with creatures": "… with creatures",
         "token error · context 1 · all": "token error, context 1",
-        "plausible · context 20 · all": "plausible, context 20",
-        "plausible · context 20 · with creatures": "… with creatures",
-        "token error · context 20 · all": "token error, context 20",
+        f"plausible · {whole} · all": f"plausible, {whole}",
+        f"plausible · {whole} · with creatures": "… with creatures",
+        f"token error · {whole} · all": f"token error, {whole}",
     }
-    return decoders_table(measured(f"accuracy-{name}.json"), columns, _percent)
+    return decoders_table(found, columns, _percent)
 
 
 def gains_table() -> str:
@@ -243,6 +251,8 @@ def positions_table() -> str:
 
 def sweep_table(*files: str) -> str:
     """Settings of a decoder, measured one step ahead."""
+    found = measured(*(f"sweep/{file}.json" for file in files))
+    whole = whole_context(found)
     columns = {
         "duplication": "duplication",
         "disappearance": "disappearance",
@@ -250,10 +260,9 @@ def sweep_table(*files: str) -> str:
         "stay rate": "stay rate",
         "novelty: tiles elsewhere": "tiles changed elsewhere",
         "novelty: player turned": "player turned",
-        "plausible · context 20 · all": "plausible",
-        "token error · context 20 · all": "token error",
+        f"plausible · {whole} · all": "plausible",
+        f"token error · {whole} · all": "token error",
     }
-    found = measured(*(f"sweep/{file}.json" for file in files))
     return decoders_table(found, columns, lambda one: f"{one.value:.3f}")
 
 
@@ -311,7 +320,7 @@ def learned_world_table() -> str:
     """The main measures of Craftax-classic, for four decoders and the simulator."""
     found = measured("accuracy-craftax-classic.json", "hallucination-craftax-classic.json")
     columns = {
-        "plausible · context 20 · all": ("next frame plausible", "{:.1%}"),
+        f"plausible · {whole_context(found)} · all": ("next frame plausible", "{:.1%}"),
         "duplication": ("duplication, per creature and step", "{:.1%}"),
         "disappearance": ("disappearance, per creature and step", "{:.1%}"),
         "count error": ("count error", "{:.2f}"),
