@@ -101,10 +101,12 @@ class PlayServer:
                 seat.left_at = time.monotonic()
 
     def _what_there_is(self) -> dict[str, Any]:
+        library = self.library
+        opened = None if library is None else library.opened
         return {
             "watching": self.watch is not None,
-            "worlds": [] if self.library is None else self.library.listed(),
-            "opened": None if self.library is None else self.library.opened,
+            "worlds": [] if library is None else library.listed() if opened else library.shelf,
+            "opened": opened,
             "recording": None if self.recording is None else self.recording.to_json(),
         }
 

@@ -59,7 +59,9 @@ const answers = {
     if (message.watching) return show("watch");
     listWorlds(message.worlds);
     if (state.world) return undefined; // coming back
-    if (message.opened) return open(message.opened);
+    const before = decodeURIComponent(location.hash.slice(1)); // the page was loaded again
+    const name = message.worlds.some((world) => world.name === before) ? before : message.opened;
+    if (name) return open(name);
     show("shelf");
     status("");
     return undefined;
@@ -80,6 +82,7 @@ const answers = {
     if (!again) Object.assign(state, { paused: false, policy: false, atlas: null, touched: false });
     keys.open(world);
     document.title = `${world.name} · itc play`;
+    history.replaceState(null, "", `#${encodeURIComponent(world.name)}`);
     $("world").value = world.name;
     $("speed").value = world.clock || POLICY_SPEED;
     fillPad($("pad"), world, keys, (action) => { touch(); if (action !== null) step(action); });
@@ -141,8 +144,9 @@ function said(id, words) { $(id).textContent = words; }
 function listWorlds(worlds) {
   const options = worlds.map(({ name }) => make("option", { value: name }, [name]));
   $("world").replaceChildren(...options);
-  $("worlds").replaceChildren(...worlds.map(({ name, environment }) => {
-    const button = make("button", { type: "button" }, [make("b", {}, [name]), make("small", {}, [environment])]);
+  $("worlds").replaceChildren(...worlds.map(({ name, environment, plays, picture }) => {
+    const button = make("button", { type: "button" }, [make("b", {}, [name]), make("small", {}, [environment]), make("small", {}, [plays ?? ""])]);
+    if (picture) button.prepend(make("img", { src: blobOf(picture, "image/png"), alt: "" }));
     button.addEventListener("click", () => open(name));
     return make("li", {}, [button]);
   }));
@@ -389,6 +393,7 @@ function watching(message) {
   if (message.run) {
     $("run-name").textContent = message.run;
     document.title = `${message.run} · itc train`;
+    said("title", "itc train");
   }
   if (message.said) $("run-said").textContent = message.said;
   if (message.done !== undefined) $("run-done").value = message.done;
@@ -396,7 +401,7 @@ function watching(message) {
   if (message.film) {
     $("dream").hidden = false;
     for (const old of $("films").children) URL.revokeObjectURL(old.src);
-    $("films").replaceChildren(make("img", { src: URL.createObjectURL(new Blob([bytesOf(message.film)], { type: "image/gif" })), alt: "real play and imagined play from the same start" }));
+    $("films").replaceChildren(make("img", { src: blobOf(message.film, "image/gif"), alt: "real play and imagined play from the same start" }));
     document.body.dataset.film = message.of;
   }
   status(message.status ?? "");
@@ -404,6 +409,8 @@ function watching(message) {
   if (message.report) location.replace("report");
 }
 
-function bytesOf(text) { return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)); }
+function blobOf(text, type) {
+  return URL.createObjectURL(new Blob([Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))], { type }));
+}
 
 tick();
