@@ -404,7 +404,7 @@ function watching(message) {
     $("films").replaceChildren(make("img", { src: blobOf(message.film, "image/gif"), alt: "real play and imagined play from the same start" }));
     document.body.dataset.film = message.of;
   }
-  status(message.status ?? "");
+  if (message.status) status(message.status);
   document.body.dataset.state = "watching";
   if (message.report) location.replace("report");
 }
