@@ -74,6 +74,11 @@ RESTS_ON = {
     ),
     "bench_train.json": (*CRAFTAX, *MINATAR, TIMING, "src/itc/bench/train.py"),
     "bench_atari.json": (*ATARI_AGENT, TIMING, "src/itc/bench/atari*", "src/itc/bench/decode.py"),
+    "bench_play.json": (
+        *(*CRAFTAX, *MINATAR, TIMING, "src/itc/play", ":!src/itc/play/page", ":!src/itc/play/film.py"),
+        *("src/itc/evaluate/hallucination.py", "src/itc/evaluate/scenes.py", "src/itc/train/world_folder.py"),
+        *("src/itc/bench/play.py", "src/itc/bench/watching.py", "src/itc/cli/watched.py", "src/itc/cli/compilation.py"),
+    ),
     "bench_gpu.json": (
         *(*JAX_DECODER, *NETWORKS, *LEARNING, "src/itc/envs", ":!src/itc/envs/listing*", "src/itc/presets"),
         *("src/itc/train/patch_agent", "src/itc/train/vq_agent", "src/itc/bench/gpu"),

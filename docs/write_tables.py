@@ -61,6 +61,8 @@ def demo_table() -> str:
 
 def bench_table(name: str, everything: bool = False, without: str = "") -> str:
     """Records with a target, or all of them; `without` is a prefix to leave out of the names."""
+    if not (RESULTS / f"bench_{name}.json").exists():
+        return "(not measured yet)"
     records = json.loads(record(f"bench_{name}.json").read_text())
     lines = ["| measured | value | 95 % interval | target |", "|---|---|---|---|"]
     for one in records:
@@ -441,6 +443,7 @@ TABLES = {
     ("docs/performance.md", "bench table"): partial(bench_table, "decode"),
     ("docs/performance.md", "world table"): partial(bench_table, "world"),
     ("docs/performance.md", "train table"): partial(bench_table, "train", everything=True),
+    ("docs/performance.md", "play table"): partial(bench_table, "play", everything=True),
     ("docs/environments.md", "creatures table"): creatures_table,
     ("docs/decoders.md", "presets"): presets_table,
     ("CONTRIBUTING.md", "test times"): test_times_table,

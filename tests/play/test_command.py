@@ -1,6 +1,7 @@
 """`itc play` as a command: its mistakes, its films, and that Ctrl-C ends it."""
 
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -11,6 +12,7 @@ from itc.play.library import by_name
 from itc.play.recording import write_recording
 from itc.play.session import Session
 from itc.train.runs import load
+from itc.worlds import names
 
 
 @pytest.fixture
@@ -37,6 +39,16 @@ def test_mistakes_are_sentences(exported_world, tmp_path, recording):
         ([world, "--replay", str(recording), "--film", "x.avi"], "ends in .gif or .mp4"),
     ):
         assert_refused(["play", *words], said)
+
+
+def test_a_wrong_name_is_answered_with_the_right_ones(exported_world):
+    assert_refused(["play", "creature"], f"no world of the package ({', '.join(names())})")
+
+
+def test_a_port_that_is_taken_is_a_sentence(exported_world):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert_refused(["play", str(exported_world), "--port", port], "--port 0 takes any that is free")
 
 
 def test_a_recording_becomes_a_film(exported_world, recording, tmp_path):

@@ -1,7 +1,9 @@
 """A session: panels that start alike and get the same actions, rewound and replayed to the same tokens."""
 
 import json
+import subprocess
 from dataclasses import replace
+from shutil import which
 
 import jax
 import numpy as np
@@ -231,3 +233,17 @@ def test_a_film_goes_through_ffmpeg_and_its_failure_is_a_sentence(session, tmp_p
     program.write_text("#!/bin/sh\nexit 3\n")
     with pytest.raises(ValueError, match="ffmpeg could not write"):
         write_film(session, 2, film)
+
+
+@pytest.mark.skipif(not (which("ffmpeg") and which("ffprobe")), reason="no ffmpeg here")
+def test_an_mp4_has_a_picture_for_every_step(session, tmp_path):
+    play(session, [1, 2, 3])
+    film = tmp_path / "film.mp4"
+    write_film(session, 3, film)
+    asked = ["-v", "error", "-count_frames", "-show_entries", "stream=codec_name,pix_fmt,width,height,nb_read_frames"]
+    found = subprocess.run(["ffprobe", *asked, "-of", "json", film], capture_output=True, check=True).stdout
+    (stream,) = json.loads(found)["streams"]
+    assert (stream["codec_name"], stream["pix_fmt"]) == ("h264", "yuv420p")  # what every browser plays
+    assert int(stream["nb_read_frames"]) == session.steps + 1
+    height, width, _ = next(pictures_of(session, 0)).shape
+    assert (stream["width"], stream["height"]) == (width + width % 2, height + height % 2)

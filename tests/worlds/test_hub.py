@@ -4,6 +4,8 @@ import hashlib
 import shutil
 import sys
 from fnmatch import fnmatch
+from importlib.util import find_spec
+from inspect import signature
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -114,6 +116,37 @@ def test_mistakes_are_sentences(hub, exported_world, trained_run, tmp_path):
         (["pull", "us/tiny", str(exported_world), "--revision", MISSING], "exists already"),
     ):
         assert_refused(words, said)
+
+
+def test_a_hub_that_cannot_be_reached_is_a_sentence(hub, exported_world, tmp_path, monkeypatch):
+    class ConnectError(Exception):
+        """Like that of httpx, which is no OSError."""
+
+    def refuse(*_, **__):
+        raise ConnectError("[Errno 111] Connection refused")
+
+    monkeypatch.setattr(hub, "repo_info", refuse)
+    monkeypatch.setattr(hub, "create_repo", refuse)
+    said = "the hub, asked for us/tiny: [Errno 111] Connection refused"
+    assert_refused(["pull", "us/tiny", str(tmp_path / "new"), "--revision", MISSING], said)
+    assert_refused(["push", str(exported_world), "us/tiny"], said)
+
+
+@pytest.mark.skipif(find_spec("huggingface_hub") is None, reason="the extra hub is not installed")
+@pytest.mark.parametrize(
+    ("name", "positional", "keywords"),
+    [
+        ("create_repo", 1, ["exist_ok"]),
+        ("upload_folder", 0, ["repo_id", "folder_path", "allow_patterns", "commit_message"]),
+        ("repo_info", 1, ["revision", "files_metadata"]),
+        ("snapshot_download", 1, ["revision", "local_dir", "allow_patterns"]),
+    ],
+)
+def test_the_library_takes_what_the_fake_one_takes(name, positional, keywords):
+    import huggingface_hub
+
+    real = getattr(huggingface_hub, name, None) or getattr(huggingface_hub.HfApi(), name)
+    signature(real).bind(*["x"] * positional, **dict.fromkeys(keywords))
 
 
 def test_without_the_extra_it_is_named(exported_world, monkeypatch):

@@ -1,5 +1,6 @@
 """`itc play [WORLD|RUN]`: play inside a world model, in a browser."""
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -100,6 +101,10 @@ def _serve(library, host: str, port: int, recording, browser: bool) -> None:
         # At once: the model's thread may be compiling, and Python would wait for it.
         print("\nitc play: ended", flush=True)
         os._exit(130)
+    except OSError as problem:
+        where = f"{host}, port {port}"
+        hint = "; is another one running? --port 0 takes any that is free" if problem.errno == errno.EADDRINUSE else ""
+        raise ValueError(f"it cannot listen at {where}: {problem.strerror}{hint}") from problem
 
 
 def announce(door: "Door") -> None:

@@ -74,10 +74,12 @@ def sweep(
                 raise ValueError("--on, --cpus, --gpus and --status need --train")
             from itc.cli.sweep_decoding import sweep_decoding
             from itc.worlds import find as find_world
+            from itc.worlds import names
 
-            run = find_world(what)
-            if not run.is_dir():
+            if not Path(what).is_dir() and what not in names():
                 raise ValueError(f"{what} is not a run folder; a preset needs --train")
-            sweep_decoding(run, [as_fields(point) for point in wanted], decoder, transitions, out, json_file)
+            sweep_decoding(
+                find_world(what), [as_fields(point) for point in wanted], decoder, transitions, out, json_file
+            )
     except KeyboardInterrupt:
         sys.exit(f"itc sweep: stopped{'; rerunning the command resumes' if train else ''}")

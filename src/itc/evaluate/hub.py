@@ -2,6 +2,8 @@
 
 import re
 import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,11 +27,12 @@ def push(folder: Path, repository: str) -> str:
     if not is_world(folder):
         raise WorldError(f"{folder} is not a world; `itc export` makes one of a run")
     read_notes(folder)  # nobody gets a damaged one
-    api = hub.HfApi()
-    api.create_repo(repository, exist_ok=True)
-    sent = api.upload_folder(
-        repo_id=repository, folder_path=str(folder), allow_patterns=FILES, commit_message=f"World {folder.name}"
-    )
+    with _asking(repository):
+        api = hub.HfApi()
+        api.create_repo(repository, exist_ok=True)
+        sent = api.upload_folder(
+            repo_id=repository, folder_path=str(folder), allow_patterns=FILES, commit_message=f"World {folder.name}"
+        )
     return sent.oid
 
 
@@ -44,13 +47,16 @@ def pull(repository: str, revision: str, folder: Path) -> Path:
         )
     if folder.exists():
         raise WorldError(f"{folder} exists already; nothing is overwritten")
-    for file in hub.HfApi().repo_info(repository, revision=revision, files_metadata=True).siblings:
+    with _asking(repository):
+        there = hub.HfApi().repo_info(repository, revision=revision, files_metadata=True).siblings
+    for file in there:
         if file.rfilename in FILES and (file.size or 0) > LARGEST_FILE:
             raise WorldError(f"{repository}: {file.rfilename} has {file.size:,} bytes, more than {LARGEST_FILE:,}")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent, prefix=".itc-pull-") as scratch:
         fetched = Path(scratch) / "fetched"
-        hub.snapshot_download(repository, revision=revision, local_dir=str(fetched), allow_patterns=FILES)
+        with _asking(repository):
+            hub.snapshot_download(repository, revision=revision, local_dir=str(fetched), allow_patterns=FILES)
         if not is_world(fetched):
             raise WorldError(f"{repository} at {revision[:12]} is not a world: it has no {WORLD}")
         wanted = Path(scratch) / "world"
@@ -60,6 +66,16 @@ def pull(repository: str, revision: str, folder: Path) -> Path:
         load(wanted)
         wanted.rename(folder)
     return folder
+
+
+@contextmanager
+def _asking(repository: str) -> Generator[None]:
+    """Whatever goes wrong inside is a sentence: which errors there are depends on how the library reaches the hub."""
+    try:
+        yield
+    except Exception as problem:
+        said = " ".join(str(problem).split())[:400] or type(problem).__name__
+        raise WorldError(f"the hub, asked for {repository}: {said}") from problem
 
 
 def _check(repository: str) -> None:

@@ -28,6 +28,7 @@ PAGE = {  # served by name, nothing else is
             ("wire.js", "text/javascript"),
             ("draw.js", "text/javascript"),
             ("keys.js", "text/javascript"),
+            ("pad.js", "text/javascript"),
             ("controls.js", "text/javascript"),
             ("curves.js", "text/javascript"),
             ("icon.svg", "image/svg+xml"),

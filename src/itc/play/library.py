@@ -1,11 +1,13 @@
 """The worlds that can be opened: those of the package, and the runs and folders named on the command line."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from itc.envs.registry import ENVIRONMENTS, make
 from itc.play.game import Game, game_of
+from itc.play.shelf import as_text, first_frame, how_well
 from itc.train.run_folder import RunFolder
 from itc.train.runs import load
 from itc.worlds import find, names
@@ -37,6 +39,16 @@ class Library:
     def listed(self) -> list[dict[str, Any]]:
         """What the page offers."""
         return [{"name": name, "environment": self._environment(path)} for name, path in self.paths.items()]
+
+    @cached_property
+    def shelf(self) -> list[dict[str, Any]]:
+        """The same with pictures and how well the policies play, for a page on which nothing is opened yet."""
+        ours = {find(name) for name in names()}
+        entries = self.listed()
+        for entry, path in zip(entries, self.paths.values(), strict=True):
+            picture = first_frame(path, entry["environment"]) if path in ours else None
+            entry |= {"plays": how_well(path), "picture": None if picture is None else as_text(picture)}
+        return entries
 
     def _environment(self, path: Path) -> str:
         config, _, _ = RunFolder(path).read_config()

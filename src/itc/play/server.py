@@ -101,32 +101,34 @@ class PlayServer:
                 seat.left_at = time.monotonic()
 
     def _what_there_is(self) -> dict[str, Any]:
+        library = self.library
+        opened = None if library is None else library.opened
         return {
             "watching": self.watch is not None,
-            "worlds": [] if self.library is None else self.library.listed(),
-            "opened": None if self.library is None else self.library.opened,
+            "worlds": [] if library is None else library.listed() if opened else library.shelf,
+            "opened": opened,
             "recording": None if self.recording is None else self.recording.to_json(),
         }
 
     async def _handle(self, connection: ServerConnection, seat: Seat, text: str | bytes) -> Seat:
+        asked = None  # what it was, if that could be read
         try:
             message = read_message(text)
-            if message["do"] == "hello":
+            asked = message["do"]
+            if asked == "hello":
                 return await self._come_back(connection, seat, message["session"])
             await self._do(connection, seat, message)
-        except (BadMessage, ValueError) as problem:
+        except ConnectionClosed:
+            raise
+        except (TrainError, MissingExtra, OSError, ValueError) as problem:
             if isinstance(problem, BadMessage):
                 seat.bad += 1
                 self.bad += 1
-            await self._say(connection, kind="error", words=str(problem), bad=seat.bad)
-        except (TrainError, MissingExtra, OSError) as problem:
-            await self._say(connection, kind="error", words=str(problem), bad=seat.bad)
-        except ConnectionClosed:
-            raise
+            await self._say(connection, kind="error", words=str(problem), bad=seat.bad, asked=asked)
         except Exception as problem:  # a mistake of ours: it is told here, and ends nobody's game
             traceback.print_exc()
             words = f"something went wrong in the server: {type(problem).__name__}"
-            await self._say(connection, kind="error", words=words, bad=seat.bad)
+            await self._say(connection, kind="error", words=words, bad=seat.bad, asked=asked)
         return seat
 
     async def _come_back(self, connection: ServerConnection, seat: Seat, name: str) -> Seat:

@@ -3,6 +3,7 @@
 from importlib.resources import files
 from pathlib import Path
 
+from itc.train.run_folder import RunError
 from itc.train.world_folder import is_world
 
 
@@ -14,5 +15,9 @@ def names() -> list[str]:
 
 def find(path: str | Path) -> Path:
     """The folder that is meant: a folder that exists, or else the world of this name in the package."""
-    given = Path(path)
-    return given if given.exists() or str(path) not in names() else Path(str(files("itc.worlds"))) / str(path)
+    given, there = Path(path), names()
+    if given.exists():
+        return given
+    if str(path) not in there:
+        raise RunError(f"{path} is not a run folder, and no world of the package ({', '.join(there)})")
+    return Path(str(files("itc.worlds"))) / str(path)

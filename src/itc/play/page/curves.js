@@ -34,7 +34,8 @@ function chart(words, points) {
   dot.setAttribute("cy", y);
   dot.setAttribute("r", 3);
   svg.append(line, dot);
-  const caption = make("figcaption", {}, [make("b", {}, [words]), ` ${said(ys.at(-1))}`, make("small", {}, [` between ${said(low)} and ${said(high)}`])]);
+  const range = points.length > 1 ? [make("small", {}, [` between ${said(low)} and ${said(high)}`])] : [];
+  const caption = make("figcaption", {}, [make("b", {}, [words]), ` ${said(ys.at(-1))}`, ...range]);
   return make("figure", {}, [caption, svg]);
 }
 
@@ -46,7 +47,7 @@ export function showCurves(root, lines) {
   const charts = [];
   for (const [name, words] of SHOWN) {
     const points = lines.filter((line) => Number.isFinite(line[name])).map((line) => [line.interactions, line[name]]);
-    if (points.length > 1) charts.push(chart(words, points));
+    if (points.length) charts.push(chart(words, points));
   }
-  root.replaceChildren(...(charts.length ? charts : [make("p", { className: "small" }, ["The first iterations are under way."])]));
+  root.replaceChildren(...(charts.length ? charts : [make("p", { className: "small" }, ["The first iteration is under way."])]));
 }

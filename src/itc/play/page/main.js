@@ -4,9 +4,12 @@ import { Settings, make, showLikely } from "./controls.js";
 import { showCurves } from "./curves.js";
 import { Atlas, drawFrame, drawOver } from "./draw.js";
 import { Keys } from "./keys.js";
+import { ARROWS, fillKeys, fillPad } from "./pad.js";
 import { Wire, unpackAtlas, unpackFrame } from "./wire.js";
 
 const IN_FLIGHT = 2; // frames asked for and not yet drawn
+const FRAME_MAKERS = new Set(["step", "start", "rewind", "panels", "replay"]); // each is answered by one frame, or an error
+const ERROR_STAYS = 8000; // milliseconds
 const POLICY_SPEED = 4; // steps per second where the game itself waits for a key
 const $ = (id) => document.getElementById(id);
 const phone = matchMedia("(max-width: 40rem)");
@@ -14,6 +17,8 @@ const phone = matchMedia("(max-width: 40rem)");
 const state = {
   world: null, atlas: null, panels: [], views: [], step: 0, seen: 0, asked: 0, ready: false,
   paused: false, policy: false, pointed: null, doing: null,
+  names: [], // of the panels that were asked for last
+  touched: false, // since the start; a game with a clock waits until its player is there
 };
 const keys = new Keys();
 const settings = new Settings($("sliders"), (changed) => {
@@ -54,7 +59,9 @@ const answers = {
     if (message.watching) return show("watch");
     listWorlds(message.worlds);
     if (state.world) return undefined; // coming back
-    if (message.opened) return open(message.opened);
+    const before = decodeURIComponent(location.hash.slice(1)); // the page was loaded again
+    const name = message.worlds.some((world) => world.name === before) ? before : message.opened;
+    if (name) return open(name);
     show("shelf");
     status("");
     return undefined;
@@ -63,17 +70,23 @@ const answers = {
   back() { state.ready = true; status(""); },
   progress({ words }) { state.doing = { words, since: Date.now() }; status(`${words} …`); },
   ready() { state.ready = true; state.doing = null; document.body.dataset.state = "ready"; status(""); },
-  error({ words }) { state.doing = null; state.asked = Math.max(0, state.asked - 1); status(words, true); },
+  error({ words, asked }) {
+    state.names = state.panels.map(({ name }) => name);
+    state.doing = null;
+    if (FRAME_MAKERS.has(asked)) state.asked = Math.max(0, state.asked - 1);
+    status(words, true);
+  },
   world(world) {
     const again = state.world?.identity === world.identity;
     Object.assign(state, { world, asked: 0, pointed: null });
-    if (!again) Object.assign(state, { paused: false, policy: false, atlas: null });
+    if (!again) Object.assign(state, { paused: false, policy: false, atlas: null, touched: false });
     keys.open(world);
     document.title = `${world.name} · itc play`;
+    history.replaceState(null, "", `#${encodeURIComponent(world.name)}`);
     $("world").value = world.name;
     $("speed").value = world.clock || POLICY_SPEED;
-    fillPad();
-    fillKeys();
+    fillPad($("pad"), world, keys, (action) => { touch(); if (action !== null) step(action); });
+    fillKeys($("game-keys"), world);
     show("table");
     showModes();
   },
@@ -107,13 +120,22 @@ function show(id) {
   document.body.dataset.view = id;
 }
 
+// Messages that are answered by a frame are counted until it is here.
+function ask(message) {
+  const sent = wire.send(message);
+  if (sent) state.asked += 1;
+  return sent;
+}
+
 function status(words, wrong = false) {
+  state.wrongAt = wrong ? Date.now() : null;
   $("status").textContent = words;
   $("status").classList.toggle("wrong", wrong);
 }
 
 setInterval(() => {
-  const { doing } = state;
+  const { doing, wrongAt } = state;
+  if (wrongAt && Date.now() - wrongAt > ERROR_STAYS) status("");
   if (doing && Date.now() - doing.since > 2000) status(`${doing.words} … ${Math.round((Date.now() - doing.since) / 1000)} s`);
 }, 1000);
 
@@ -122,8 +144,9 @@ function said(id, words) { $(id).textContent = words; }
 function listWorlds(worlds) {
   const options = worlds.map(({ name }) => make("option", { value: name }, [name]));
   $("world").replaceChildren(...options);
-  $("worlds").replaceChildren(...worlds.map(({ name, environment }) => {
-    const button = make("button", { type: "button" }, [make("b", {}, [name]), make("small", {}, [environment])]);
+  $("worlds").replaceChildren(...worlds.map(({ name, environment, plays, picture }) => {
+    const button = make("button", { type: "button" }, [make("b", {}, [name]), make("small", {}, [environment]), make("small", {}, [plays ?? ""])]);
+    if (picture) button.prepend(make("img", { src: blobOf(picture, "image/png"), alt: "" }));
     button.addEventListener("click", () => open(name));
     return make("li", {}, [button]);
   }));
@@ -131,6 +154,7 @@ function listWorlds(worlds) {
 
 function setPanels(panels) {
   state.panels = panels.map((panel, index) => ({ ...(state.panels[index]?.name === panel.name ? state.panels[index] : {}), ...panel, imagined: panel.settings !== null }));
+  state.names = panels.map(({ name }) => name);
   state.views = state.panels.map((panel, index) => view(panel, index));
   $("panels").replaceChildren(...state.views.map(({ figure }) => figure));
   $("panels").dataset.count = panels.length;
@@ -196,9 +220,25 @@ function draw() {
     count(views[index].counters, panel, world, panel === real ? null : real);
     if (index) differing += panel.tokens.reduce((sum, token, cell) => sum + (token !== panels[0].tokens[cell]), 0);
   });
+  said("step-said", `step ${state.step}`);
   Object.assign(document.body.dataset, { step: state.step, differing, shown: panels.filter((panel) => panel.tokens).length });
-  $("notice").hidden = !panels[0].ended;
-  $("notice").textContent = "The episode has ended here. Enter starts another.";
+  showNotice();
+}
+
+function showNotice() {
+  const { world, panels, paused, touched } = state;
+  const words = [
+    [panels[0]?.ended, `The episode has ended here: ${phone.matches ? "“new start”" : "Enter"} begins another`],
+    [world.clock > 0 && paused, phone.matches ? "Paused" : "Paused: press . to go on, e for one step"],
+    [world.clock > 0 && !touched, `The clock starts with your first ${phone.matches ? "button" : `key: ${world.actions.filter((name) => name !== "noop").slice(0, 5).map((name) => ARROWS[name] ?? name).join(" ")}, or m for the policy`}`],
+  ].find(([holds]) => holds)?.[1];
+  $("notice").hidden = !words;
+  if (words) said("notice", words);
+}
+
+function touch() {
+  state.touched = true;
+  showNotice();
 }
 
 function count(list, panel, world, real) {
@@ -220,11 +260,12 @@ function showSettings() {
 }
 
 function choose(names) {
-  if (new Set(names).size === names.length) wire.send({ do: "panels", names });
+  if (new Set(names).size < names.length || !ask({ do: "panels", names })) return;
+  state.names = names; // already, as the next key may come before the answer
 }
 
 function panelsBy(change) {
-  const names = state.panels.map(({ name }) => name);
+  const { names } = state;
   if (change < 0 && names.length > 1) choose(names.slice(0, -1));
   if (change > 0 && names.length < 3) {
     const order = [state.world.first[0], "sample", state.world.real, ...state.world.decoders];
@@ -234,18 +275,25 @@ function panelsBy(change) {
 
 function step(action) {
   if (!state.ready || state.panels[0]?.ended || state.asked >= IN_FLIGHT) return;
-  if (wire.send({ do: "step", action, seen: state.seen })) state.asked += 1;
+  ask({ do: "step", action, seen: state.seen });
   if (state.pointed) look();
 }
 
 // One turn of the clock; games that wait for a key have one only while the policy plays.
 function tick() {
   const { world } = state;
-  if (world && !state.paused && !document.hidden && !$("helping").open && state.asked < IN_FLIGHT) {
+  if (world && state.touched && !state.paused && !document.hidden && !$("helping").open && state.asked < IN_FLIGHT) {
     if (state.policy) step(null);
     else if (world.clock) step(keys.current());
   }
   setTimeout(tick, 1000 / Number($("speed").value || 6));
+}
+
+function start() {
+  if (!state.policy) state.touched = false;
+  state.paused = false;
+  showModes();
+  ask({ do: "start" });
 }
 
 function showModes() {
@@ -256,17 +304,22 @@ function showModes() {
   $("player").setAttribute("aria-pressed", String(state.policy));
   $("speed-of").hidden = !runs;
   $("speed-said").textContent = `${$("speed").value}/s`;
+  showNotice();
 }
 
 const commands = {
-  ".": () => { state.paused = !state.paused; showModes(); },
+  ".": () => { if (state.touched) state.paused = !state.paused; touch(); showModes(); },
   e: () => { if (state.world.clock) state.paused = true; showModes(); step(state.policy ? null : keys.current()); },
-  m: () => { state.policy = !state.policy; state.paused = false; showModes(); },
+  m: () => { state.policy = !state.policy; state.paused = false; touch(); showModes(); },
   "[": () => panelsBy(-1),
   "]": () => panelsBy(1),
-  Enter: () => { wire.send({ do: "start" }); },
-  r: () => { wire.send({ do: "start" }); },
-  Backspace: () => { if (state.world.clock) state.paused = true; showModes(); wire.send({ do: "rewind", steps: 1 }); },
+  Enter: () => start(),
+  r: () => start(),
+  Backspace: () => {
+    if (state.world.clock) state.paused = true;
+    showModes();
+    if (state.asked <= IN_FLIGHT) ask({ do: "rewind", steps: 1 }); // a key that is held asks faster than it is answered
+  },
   h: () => { keys.release(); $("helping").showModal(); },
 };
 
@@ -282,6 +335,7 @@ addEventListener("keydown", (event) => {
   const action = keys.action(key);
   if (action !== undefined) {
     event.preventDefault();
+    touch();
     const again = keys.held.has(key.length === 1 ? key.toLowerCase() : key);
     keys.hold(key);
     if (!state.world.clock && !state.policy) step(action);
@@ -321,7 +375,7 @@ $("load").addEventListener("change", async () => {
     const recording = JSON.parse(await file.text());
     Object.assign(state, { paused: true, policy: false });
     showModes();
-    wire.send({ do: "replay", recording });
+    ask({ do: "replay", recording });
   } catch {
     status(`${file.name} is not a recording`, true);
   }
@@ -335,38 +389,11 @@ function download(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-function fillPad() {
-  const { actions, clock } = state.world;
-  const arrows = { up: "↑", down: "↓", left: "←", right: "→", noop: "·" };
-  $("pad").replaceChildren(...actions.map((name, action) => {
-    const button = make("button", { type: "button", className: `act ${name}` }, [arrows[name] ?? name.replaceAll("_", " ")]);
-    button.setAttribute("aria-label", name.replaceAll("_", " "));
-    const key = Object.keys(state.world.keys).find((one) => state.world.keys[one] === action);
-    button.addEventListener("pointerdown", (event) => {
-      event.preventDefault();
-      if (clock && key) keys.hold(key);
-      else step(action);
-    });
-    for (const end of ["pointerup", "pointercancel", "pointerleave"]) button.addEventListener(end, () => key && keys.let(key));
-    button.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") step(action); });
-    return button;
-  }));
-}
-
-function fillKeys() {
-  const byAction = new Map();
-  for (const [key, action] of Object.entries(state.world.keys)) byAction.set(action, [...(byAction.get(action) ?? []), key]);
-  const named = { " ": "space", ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→" };
-  $("game-keys").replaceChildren(...[...byAction].map(([action, all]) => make("tr", {}, [
-    make("th", {}, all.flatMap((key) => [make("kbd", {}, [named[key] ?? key]), " "])),
-    make("td", {}, [state.world.actions[action].replaceAll("_", " ")]),
-  ])));
-}
-
 function watching(message) {
   if (message.run) {
     $("run-name").textContent = message.run;
     document.title = `${message.run} · itc train`;
+    said("title", "itc train");
   }
   if (message.said) $("run-said").textContent = message.said;
   if (message.done !== undefined) $("run-done").value = message.done;
@@ -374,14 +401,16 @@ function watching(message) {
   if (message.film) {
     $("dream").hidden = false;
     for (const old of $("films").children) URL.revokeObjectURL(old.src);
-    $("films").replaceChildren(make("img", { src: URL.createObjectURL(new Blob([bytesOf(message.film)], { type: "image/gif" })), alt: "real play and imagined play from the same start" }));
+    $("films").replaceChildren(make("img", { src: blobOf(message.film, "image/gif"), alt: "real play and imagined play from the same start" }));
     document.body.dataset.film = message.of;
   }
-  status(message.status ?? "");
+  if (message.status) status(message.status);
   document.body.dataset.state = "watching";
   if (message.report) location.replace("report");
 }
 
-function bytesOf(text) { return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)); }
+function blobOf(text, type) {
+  return URL.createObjectURL(new Blob([Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))], { type }));
+}
 
 tick();
