@@ -9,6 +9,7 @@ from typing import Any
 import itc
 from itc.train.runs import Run
 
+FIRST = ("decode", "load")  # what most readers look for; the others follow in the order of `itc.__all__`
 SECTIONS = ("Args", "Returns", "Raises")
 FIELD = re.compile(r"^    (\w+): (.+?)(?: = (.+?))?(?:  # (.+))?$")
 CODE = " " * 12  # in a docstring: further in than the lines of an argument
@@ -21,6 +22,7 @@ What `import itc` offers. The page is made from the docstrings.
 def api_reference() -> str:
     """All public names, and what `itc.load` returns."""
     functions = [name for name in itc.__all__ if inspect.isfunction(getattr(itc, name))]
+    functions.sort(key=lambda name: name not in FIRST)
     classes = [name for name in itc.__all__ if inspect.isclass(getattr(itc, name))]
     parts = [INTRODUCTION, *(_function(f"itc.{name}", getattr(itc, name)) for name in functions)]
     parts += [_class(f"itc.{name}", getattr(itc, name)) for name in classes]
@@ -32,6 +34,7 @@ def _function(name: str, function: Any) -> str:
     """The signature as it stands in the source: there, types have their short names."""
     source = textwrap.dedent(inspect.getsource(function))
     signature = source[source.index(f"def {function.__name__}(") : source.index(':\n    """')]
+    signature = re.sub(r'(: |-> )"([^"]+)"', r"\1\2", signature)  # quotes are about the order of imports
     shown = signature.replace(f"def {function.__name__}", name, 1)
     return f"## {name}\n\n```text\n{shown}\n```\n\n{_docstring(function)}\n"
 
@@ -42,7 +45,7 @@ def _class(name: str, kind: type) -> str:
     head = ["field", "type", *(["default"] * default), "meaning"]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for field, kind_of, value, comment in rows:
-        shown = [f"`{field}`", f"`{kind_of}`".replace("|", "\\|"), *([f"`{value}`"] * default), comment]
+        shown = [f"`{field}`", f"`{kind_of}`", *([f"`{value}`"] * default), comment]
         lines.append(f"| {' | '.join(shown)} |")
     return f"## {name}\n\n{_docstring(kind)}\n\n" + "\n".join(lines) + "\n"
 

@@ -96,6 +96,21 @@ def test_nothing_is_loaded_from_elsewhere(pages):
             assert not urlsplit(address).netloc, f"{path.name}: {address}"
 
 
+def test_icons_are_among_those_of_mkdocs_material():
+    """So that either builds the site; Zensical has more of them."""
+    theme = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["theme"]
+    icons = [choice["toggle"]["icon"] for choice in theme["palette"]]
+    assert icons
+    assert {icon.split("/")[0] for icon in icons} <= {"fontawesome", "material", "octicons", "simple"}
+
+
+def test_code_in_tables_shows_no_escapes(pages):
+    """A bar in a table's code is `\\|` for GitHub; the site would show the backslash, so there are none."""
+    for path in pages:
+        for code in re.findall(r"<code>([^<]*)</code>", path.read_text(encoding="utf-8")):
+            assert "\\|" not in code, f"{path.name}: {code}"
+
+
 def test_every_page_is_in_the_navigation():
     listed = re.findall(r"([\w-]+)\.md", yaml.safe_dump(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]))
     assert len(listed) == len(set(listed))
@@ -106,6 +121,8 @@ def test_the_reference_has_every_public_name_and_argument(site, pages):
     text = (site / "api.html").read_text(encoding="utf-8")
     for name in itc.__all__:
         assert f"itc{name.casefold()}" in pages[site / "api.html"].ids, name
+    assert text.index('id="itcdecode"') < text.index('id="itcall_edges"')
+    assert "itc.load(run: str | Path, env: str | None = None) -&gt; Run" in text
     for argument in ("copyable", "gumbel", "wildcard_cost", "max_distance", "sinkhorn_bonus"):
         assert f"<code>{argument}</code>" in text, argument
 
@@ -121,6 +138,28 @@ def test_pages_fit_and_follow_the_readers_preference_and_ask_nobody(site, tmp_pa
             colour = tab.ask("getComputedStyle(document.body).backgroundColor")
             assert (sum(map(float, re.findall(r"[\d.]+", colour)[:3])) < 300) == dark, (name, colour)
             assert {urlsplit(address).scheme for address in tab.requests} <= {"file", "data", "blob"}
+
+
+# Elements wider than their box, without what says so: a picture's arrow, or a shadow on the box that scrolls.
+SILENT = """[...document.querySelectorAll('.md-content *')].filter(part =>
+    ['auto', 'scroll', 'hidden'].includes(getComputedStyle(part).overflowX) && part.scrollWidth > part.clientWidth + 1
+    && getComputedStyle(part).backgroundImage === 'none'
+    && !getComputedStyle(part, '::after').content.includes('→')).map(part => part.outerHTML.slice(0, 80))"""
+
+
+@pytest.mark.skipif(installed() is None, reason="no Chromium here; apt-get install chromium brings one")
+def test_on_a_phone_what_is_cut_off_says_so_and_names_stay_whole(site, tmp_path):
+    with browser(tmp_path) as tab:
+        for name in ("index", "paper", "api", "building", "performance"):
+            tab.show(site / f"{name}.html", width=390)
+            assert tab.until("document.querySelectorAll('.md-typeset__scrollwrap, article:not(:has(table))').length")
+            assert tab.ask(SILENT) == [], name
+            lines = "[...document.querySelectorAll('td:first-child code')].map(code => code.getClientRects().length)"
+            assert set(tab.ask(lines)) <= {1}, name
+            assert tab.ask("[...document.querySelectorAll('article img')].every(image => image.width > 500)"), name
+        tab.show(site / "index.html", width=390)
+        tab.ask("document.styleSheets[document.styleSheets.length - 1].disabled = true")
+        assert len(tab.ask(SILENT)) > 1  # the theme alone says nothing
 
 
 def test_the_pages_themselves_are_never_overwritten():
