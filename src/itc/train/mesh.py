@@ -1,25 +1,25 @@
-"""Training on several devices of one process: the mesh, where each array lies, and which counts must divide.
+"""Training on several devices: the mesh of them, and which counts must divide.
 
-Environments and their part of the replay buffer are divided among the devices; everything else, such as weights,
-optimisers and the codebook, is whole on each. How programs are divided is in `itc/sharding.py`.
+How programs are divided is in `itc/sharding.py`, where arrays lie in `placing.py`. The devices may belong to several
+processes (`processes.py`).
 """
 
 import math
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import jax
-from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import AxisType, Mesh
 
 from itc.envs.base import Environment
-from itc.sharding import AXIS, spec_of
+from itc.sharding import AXIS
+from itc.train import processes
 from itc.train.config import TrainConfig
 from itc.train.patch_agent.config import PatchConfig
-from itc.train.patch_agent.state import PatchState, shape_of_state
+from itc.train.patch_agent.state import shape_of_state
 
 
 def mesh_for(env: Environment, config: TrainConfig, devices: int | None) -> Mesh | None:
-    """A mesh of the process's first devices, of all if none are given; None for one, which needs no mesh.
+    """A mesh of each process's first devices, of all if none are given; None for one, which needs no mesh.
 
     Raises an error if they cannot share the work evenly.
     """
@@ -27,27 +27,40 @@ def mesh_for(env: Environment, config: TrainConfig, devices: int | None) -> Mesh
     if devices is not None and devices > len(there):
         raise ValueError(f"devices {devices} are more than there are: this process has {_many(len(there))}")
     if not isinstance(config, PatchConfig):
-        if devices is not None and devices > 1:
+        if processes.many() > 1 or (devices is not None and devices > 1):
+            asked = devices if processes.many() == 1 else f"{processes.many()} processes"
             raise ValueError(
-                f"devices must be 1 for {config.env}: its agent plays and learns on one device, got {devices}"
+                f"devices must be 1 for {config.env}: its agent plays and learns on one device, got {asked}"
             )
         return None
     count = len(there) if devices is None else devices
-    if count == 1:
+    if count * processes.many() == 1:
         return None
-    check_counts(config, count, len(there))
+    check_counts(config, count, len(there), processes.many())
     check_environments(env, config)
-    return jax.make_mesh((count,), (AXIS,), (AxisType.Auto,), devices=there[:count])
+    used = [device for process in range(processes.many()) for device in jax.local_devices(process)[:count]]
+    return jax.make_mesh((len(used),), (AXIS,), (AxisType.Auto,), devices=used)
 
 
-def check_counts(config: PatchConfig, devices: int, at_most: int) -> None:
-    """Raise an error if something cannot be divided evenly; it says how many devices would do."""
+def check_counts(config: PatchConfig, devices: int, at_most: int, among: int = 1) -> None:
+    """Raise an error if something cannot be divided evenly among the devices of so many processes; it says how many
+    devices would do."""
     counts = _counts(config)
     for name, count in counts.items():
-        if count % devices:
-            fitting = [some for some in range(1, at_most + 1) if math.gcd(*counts.values()) % some == 0]
-            would = ", ".join(map(str, fitting[:-1])) + " or " * (len(fitting) > 1) + str(fitting[-1])
-            raise ValueError(f"{name} {count} cannot be divided among {_many(devices)}; --devices {would} would do")
+        if count % (devices * among):
+            some = [some for some in range(1, at_most + 1) if math.gcd(*counts.values()) % (some * among) == 0]
+            would = (
+                f"--devices {', '.join(map(str, some[:-1]))}{' or ' * (len(some) > 1)}{some[-1]}"
+                if some
+                else (f"--processes {_largest(math.gcd(*counts.values()), among)}")
+            )
+            of = "" if among == 1 else f" in each of {among} processes"
+            raise ValueError(f"{name} {count} cannot be divided among {_many(devices)}{of}; {would} would do")
+
+
+def _largest(count: int, at_most: int) -> int:
+    """The largest number up to some other that divides a count."""
+    return max(some for some in range(1, at_most + 1) if count % some == 0)
 
 
 def _counts(config: PatchConfig) -> dict[str, int]:
@@ -76,31 +89,6 @@ def check_environments(env: Environment, config: PatchConfig) -> None:
             f"{config.env} can only be played on one device: its state does not have an entry for each environment in "
             "all its arrays; --devices 1 would do"
         )
-
-
-def shardings(mesh: Mesh, state: PatchState) -> PatchState:
-    """Where each array of a training state lies: this is the only place that says so."""
-    by_environment, everywhere = (NamedSharding(mesh, spec_of(axis)) for axis in (0, None))
-
-    def all_of(tree: Any, sharding: NamedSharding) -> Any:
-        return jax.tree.map(lambda _: sharding, tree)
-
-    placed = all_of(state, everywhere)
-    return placed._replace(
-        rollout_state=all_of(state.rollout_state, by_environment),
-        episode_stats=placed.episode_stats._replace(running_return=by_environment),
-        buffer=placed.buffer._replace(steps=all_of(state.buffer.steps, by_environment)),
-    )
-
-
-def place(mesh: Mesh | None, state: Any) -> Any:
-    """The state where it belongs; what is there already is not moved."""
-    return state if mesh is None else jax.device_put(state, shardings(mesh, state))
-
-
-def gather(mesh: Mesh | None, state: Any) -> Any:
-    """The state on the first device alone, for whatever does not train."""
-    return state if mesh is None else jax.device_put(state, mesh.devices.flat[0])
 
 
 def on(mesh: Mesh | None) -> AbstractContextManager:
