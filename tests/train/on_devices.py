@@ -7,7 +7,6 @@ and FOLDER/found.json.
 import json
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 os.environ["JAX_NUM_CPU_DEVICES"] = "4"
@@ -16,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import random
-from tiny import TINY, Watching
+from tiny import EIGHT, Watching
 
 from itc.envs.registry import make
 from itc.sharding import spread
@@ -29,16 +28,9 @@ from itc.train.run_folder import RunFolder
 from itc.train.state import digest
 
 DEVICES = (1, 2, 4)
-CONFIG = replace(
-    TINY,
-    interactions=3 * 8 * 12,
-    collect=replace(TINY.collect, num_envs=8),  # two minibatches of 4
-    world_model_learning=replace(TINY.world_model_learning, updates=3),
-    imagine=replace(TINY.imagine, updates=2, num_envs=8, warm_up=100),  # from the second iteration on
-)
 
 
-def train(folder, env, devices, config=CONFIG, parts=None):
+def train(folder, env, devices, config=EIGHT, parts=None):
     """Train in a folder; stop after a number of parts if one is given."""
     run, counted, watching, mesh = RunFolder(folder), [], Watching(), mesh_for(env, config, devices)
     watching.on_part = lambda *_: counted.append(1)
@@ -69,14 +61,14 @@ def raw_draws(key):
 
 def draws(env, state, devices):
     """Everything that is drawn, from a state after the first iteration."""
-    mesh = mesh_for(env, CONFIG, devices)
+    mesh = mesh_for(env, EIGHT, devices)
     state, key = place(mesh, state), random.key(7)
     with on(mesh):
-        _, played = collect(env, agent_of(CONFIG).player(state, CONFIG), state.rollout_state, key, 12)
-        experience = jax.jit(draw_experience, static_argnums=3)(state.buffer, state.codebook, key, CONFIG)
-        world = world_of(state, env, CONFIG, CONFIG.decode_config)
+        _, played = collect(env, agent_of(EIGHT).player(state, EIGHT), state.rollout_state, key, 12)
+        experience = jax.jit(draw_experience, static_argnums=3)(state.buffer, state.codebook, key, EIGHT)
+        world = world_of(state, env, EIGHT, EIGHT.decode_config)
         imagine = jax.jit(imagine_from_replay, static_argnums=(4, 5))
-        imagined = imagine(world, state.policy.network, state.buffer, key, CONFIG.imagine, 12).rollout
+        imagined = imagine(world, state.policy.network, state.buffer, key, EIGHT.imagine, 12).rollout
         raw = raw_draws(key)
     kept = {"raw": raw, "experience": experience, "actions": played.actions, "frames": played.frames}
     kept |= {"imagined actions": imagined.actions, "tokens": imagined.outcome.tokens}
@@ -84,14 +76,14 @@ def draws(env, state, devices):
 
 
 def main(folder, wanted):
-    env = make(CONFIG.env)
+    env = make(EIGHT.env)
     found, arrays = {}, {}
     drawing = [devices for devices in DEVICES if f"draws {devices}" in wanted]
     if drawing:
-        state = train(folder / "first", env, 1, CONFIG.with_iterations(1))
+        state = train(folder / "first", env, 1, EIGHT.with_iterations(1))
         for devices in drawing:
             arrays |= {f"draws {devices} {name}": leaf for name, leaf in draws(env, state, devices).items()}
-            found[f"digest on {devices}"] = digest(place(mesh_for(env, CONFIG, devices), state))
+            found[f"digest on {devices}"] = digest(place(mesh_for(env, EIGHT, devices), state))
     for devices in DEVICES:
         if f"train {devices}" in wanted:
             state = train(folder / f"on-{devices}", env, devices)

@@ -18,7 +18,7 @@ import commands
 from itc.envs.registry import make
 from itc.presets import find
 from itc.sharding import by_device, devices, spread, whole
-from itc.train import mesh
+from itc.train import mesh, placing
 from itc.train.patch_agent.state import shape_of_state
 
 HERE = Path(__file__).parent
@@ -162,8 +162,8 @@ def test_atari_trains_on_one_device(monkeypatch):
 def test_one_device_needs_no_mesh():
     env, state = make(TINY.env), {"a": np.zeros(3)}
     assert mesh.mesh_for(env, TINY, 1) is None
-    assert mesh.place(None, state) is state
-    assert mesh.gather(None, state) is state
+    assert placing.place(None, state) is state
+    assert placing.gather(None, state) is state
     assert devices() == 1
     assert spread(state) is whole(state) is state
     assert by_device(lambda *both: both, 0, None)(state, 5) == (state, 5)
@@ -172,7 +172,7 @@ def test_one_device_needs_no_mesh():
 def test_environments_and_replay_are_divided_and_nothing_else():
     env = make(TINY.env)
     shapes = shape_of_state(env, TINY)
-    placed = mesh.shardings(jax.make_mesh((1,), ("data",)), shapes)
+    placed = placing.shardings(jax.make_mesh((1,), ("data",)), shapes)
     divided = {
         jax.tree_util.keystr(path)
         for path, sharding in jax.tree.leaves_with_path(placed)
