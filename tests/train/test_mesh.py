@@ -190,5 +190,7 @@ def test_an_environment_whose_state_cannot_be_divided_is_refused(monkeypatch):
     state, frame = env.shapes(4)
     shared_key = jax.eval_shape(lambda: random.key(0))
     monkeypatch.setattr(env, "shapes", lambda num_envs: ((state, shared_key), frame))
-    with pytest.raises(ValueError, match=r"^creatures can only be played on one device: .*--devices 1 would do$"):
+    with pytest.raises(
+        ValueError, match=r"^creatures can only be played on one device: .*--devices 1, in one process, would do$"
+    ):
         mesh.check_environments(env, TINY)

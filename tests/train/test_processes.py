@@ -180,12 +180,37 @@ def test_processes_that_were_asked_for_different_things_say_which(tmp_path):
 
 
 @pytest.mark.slow
+def test_auto_joins_what_jax_detects_and_says_so_if_there_is_nothing(tmp_path):
+    words = [*commands.ITC, *TRAIN, "--run", str(tmp_path / "run"), "--distributed", "auto"]
+    finished = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert finished.returncode == 1
+    assert finished.stderr.startswith("itc train: JAX cannot join several processes here: ")
+    assert finished.stderr.endswith("; give --coordinator, --processes, --process-id\n")
+
+    def by_open_mpi(number):
+        job = f"{free_port() * 2**12}.0"  # from which JAX makes a port
+        own = {"WORLD_SIZE": "2", "WORLD_RANK": str(number), "WORLD_LOCAL_RANK": str(number)}
+        return {"OMPI_MCA_orte_hnp_uri": job + ";tcp://127.0.0.1:1", **{f"OMPI_COMM_{k}": v for k, v in own.items()}}
+
+    envs = [by_open_mpi(number) for number in range(2)]
+    envs[1]["OMPI_MCA_orte_hnp_uri"] = envs[0]["OMPI_MCA_orte_hnp_uri"]
+    started = [
+        subprocess.Popen([*words, "--seed", str(seed)], env={**os.environ, **env}, stderr=subprocess.PIPE, text=True)
+        for seed, env in enumerate(envs)
+    ]
+    for number, process in enumerate(started):
+        assert process.communicate(timeout=120)[1].startswith(
+            f"itc train (process {number} of 2): all processes must be started alike: seed is 0 in process 0 and 1 in"
+        )
+
+
+@pytest.mark.slow
 def test_a_count_that_does_not_divide_is_refused_by_all(tmp_path):
     with Started(tmp_path, [*TRAIN, "--run", str(tmp_path / "run")], many=3) as started:
         assert started.ended(120) == [1, 1, 1]
     assert started.err(2) == (
         "itc train (process 2 of 3): collect.num_envs 8 cannot be divided among 1 device in each of 3 processes; "
-        "--processes 2 would do\n"
+        "--processes 2 --devices 1 would do\n"
     )
 
 

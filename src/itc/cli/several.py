@@ -6,8 +6,9 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from tempfile import TemporaryFile
 from threading import Lock, Thread
 from typing import Any, NamedTuple, NoReturn
@@ -65,9 +66,11 @@ def together(where: Where | None) -> Generator[str]:
             own.say(end.code, linger=LINGER)
         own.leave()  # stopped, as all are
         raise
+    except KeyboardInterrupt:
+        own.say(f"itc {own.command}: stopped")
     except Exception:
         own.blame()  # an operation among all fails in many ways if one of them is missing
-        raise
+        own.say(traceback.format_exc())
     own.leave()
 
 
@@ -131,6 +134,8 @@ class _OwnEnd:
         """Say it and end this process; a checkpoint that is being written is finished first."""
         if not self._said.acquire(blocking=False):
             time.sleep(3600)  # another thread is ending the process
+        with suppress(OSError):
+            sys.stdout.flush()
         print(sentence, file=self._stderr, flush=True)
         time.sleep(linger)
         processes.WRITING.acquire(timeout=600)
@@ -139,18 +144,17 @@ class _OwnEnd:
     def _on_abort(self, _: int) -> None:
         self._page.seek(0)
         page = self._page.read().decode(errors="replace")
-        number, many, where = self._where.process_id, self._where.processes, self._where.coordinator
+        number, many, where = processes.number(), processes.many(), processes.coordinator()
+        command = _command(number, many)
         if "PollForError" in page:
             self._end_with([0])
         if "newer incarnation" in page or "ALREADY_EXISTS" in page:
-            page = f"itc {self.command}: another process has come with the same --process-id {number}"
+            page = f"itc {command}: another process has come with the same --process-id {number}"
         elif "RegisterTask" in page and number == 0:
-            page = f"itc {self.command}: not all {many} processes came to {where} within {processes.JOIN} s"
+            page = f"itc {command}: not all {many} processes came to {where} within {processes.JOIN} s"
         elif "RegisterTask" in page:
-            page = (
-                f"itc {self.command}: within {processes.JOIN} s process 0 could not be reached at {where}, or not all "
-                "processes came"
-            )
+            unreached = f"process 0 could not be reached at {where}, or not all processes came"
+            page = f"itc {command}: within {processes.JOIN} s {unreached}"
         self.say(page)
 
 

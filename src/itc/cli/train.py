@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
+import jax
 import tyro
 from jax.sharding import Mesh
 
@@ -152,7 +153,7 @@ def _start(arguments: TrainArguments, policy_from: Path | None, command: str) ->
             _check_folder(asked, arguments)
         require_packages([config.env])
         env = make(config.env)
-        processes.check_same(_terms(asked))
+        processes.check_same(_terms(asked, arguments.devices))
         with _shown_warnings():
             agent_of(config).check(env, config)
             check_memory(layout_of(agent_of(config).shape_of_state(env, config)))
@@ -184,10 +185,11 @@ def _check_folder(asked: Asked, arguments: TrainArguments) -> None:
         run.check_same(config, seed)
 
 
-def _terms(asked: Asked) -> dict[str, Any]:
+def _terms(asked: Asked, devices: int | None) -> dict[str, Any]:
     """What must be the same in all processes of a run."""
+    own = {"seed": asked.seed, "agent": asked.config.agent, "devices": devices or jax.local_device_count()}
     here = {name: version for name, version in versions().items() if name not in ("device", "machine")}
-    return {"seed": asked.seed, "agent": asked.config.agent, **flat(asdict(asked.config)), **here}
+    return own | flat(asdict(asked.config)) | here
 
 
 def asked_for(arguments: TrainArguments) -> Asked:

@@ -27,10 +27,11 @@ def mesh_for(env: Environment, config: TrainConfig, devices: int | None) -> Mesh
     if devices is not None and devices > len(there):
         raise ValueError(f"devices {devices} are more than there are: this process has {_many(len(there))}")
     if not isinstance(config, PatchConfig):
-        if processes.many() > 1 or (devices is not None and devices > 1):
-            asked = devices if processes.many() == 1 else f"{processes.many()} processes"
+        if processes.many() > 1:
+            raise ValueError(f"{config.env} is trained in one process: its agent plays and learns on one device")
+        if devices is not None and devices > 1:
             raise ValueError(
-                f"devices must be 1 for {config.env}: its agent plays and learns on one device, got {asked}"
+                f"devices must be 1 for {config.env}: its agent plays and learns on one device, got {devices}"
             )
         return None
     count = len(there) if devices is None else devices
@@ -48,19 +49,17 @@ def check_counts(config: PatchConfig, devices: int, at_most: int, among: int = 1
     counts = _counts(config)
     for name, count in counts.items():
         if count % (devices * among):
-            some = [some for some in range(1, at_most + 1) if math.gcd(*counts.values()) % (some * among) == 0]
-            would = (
-                f"--devices {', '.join(map(str, some[:-1]))}{' or ' * (len(some) > 1)}{some[-1]}"
-                if some
-                else (f"--processes {_largest(math.gcd(*counts.values()), among)}")
-            )
             of = "" if among == 1 else f" in each of {among} processes"
+            would = _what_would_do(math.gcd(*counts.values()), at_most, among)
             raise ValueError(f"{name} {count} cannot be divided among {_many(devices)}{of}; {would} would do")
 
 
-def _largest(count: int, at_most: int) -> int:
-    """The largest number up to some other that divides a count."""
-    return max(some for some in range(1, at_most + 1) if count % some == 0)
+def _what_would_do(count: int, at_most: int, among: int) -> str:
+    """Numbers of devices in each process that divide a count; if there are none, a number of processes."""
+    fitting = [devices for devices in range(1, at_most + 1) if count % (devices * among) == 0]
+    if not fitting:
+        return f"--processes {max(some for some in range(1, among) if count % some == 0)} --devices 1"
+    return f"--devices {', '.join(map(str, fitting[:-1]))}{' or ' * (len(fitting) > 1)}{fitting[-1]}"
 
 
 def _counts(config: PatchConfig) -> dict[str, int]:
@@ -87,7 +86,7 @@ def check_environments(env: Environment, config: PatchConfig) -> None:
     if not env.pure or any(leaf.shape[:1] != (config.collect.num_envs,) for leaf in jax.tree.leaves(state)):
         raise ValueError(
             f"{config.env} can only be played on one device: its state does not have an entry for each environment in "
-            "all its arrays; --devices 1 would do"
+            "all its arrays; --devices 1, in one process, would do"
         )
 
 

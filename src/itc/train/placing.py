@@ -94,9 +94,9 @@ def from_first(mesh: Mesh | None, state: Any) -> Any:
 def _tell(mesh: Mesh, piece: np.ndarray) -> np.ndarray:
     """The first process's bytes, padded: those of the others are zero, and all are added."""
 
-    def row(index: tuple[slice, ...]) -> np.ndarray:
+    def row(index: tuple[slice, ...] | None) -> np.ndarray:
         padded = np.zeros((1, CHUNK), np.uint8)
-        if index[0].start == 0 and processes.is_first():
+        if processes.is_first() and index is not None and index[0].start == 0:
             padded[0, : len(piece)] = piece
         return padded
 

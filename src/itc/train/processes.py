@@ -29,14 +29,13 @@ def join(coordinator: str | None, processes: int | None, process_id: int | None)
     Raises `ValueError` if there is nothing to be detected.
     """
     jax.config.update("jax_enable_preemption_service", False)  # it would take SIGTERM away from the command
-    how = {} if coordinator is None else {"cluster_detection_method": "deactivate"}
     distributed.initialize(
         coordinator,
         processes,
         process_id,
         initialization_timeout=JOIN,
         heartbeat_timeout_seconds=TIMEOUT,
-        **how,
+        cluster_detection_method=None if coordinator is None else "deactivate",
     )
 
 
@@ -55,16 +54,25 @@ def number() -> int:
     return global_state.process_id
 
 
+def coordinator() -> str | None:
+    """Where process 0 is reached."""
+    return global_state.coordinator_address
+
+
 def is_first() -> bool:
     """Whether this is the process that reads and writes the run folder."""
     return number() == 0
+
+
+def _service() -> Any:
+    return global_state.client
 
 
 def all_of(value: Any) -> list[Any]:
     """What each process called this with, in their order. Each must call it; values are what JSON can hold."""
     if many() == 1:
         return [value]
-    turn, client = next(_turns), global_state.client
+    turn, client = next(_turns), _service()
     client.key_value_set(f"itc/{turn}/{number()}", json.dumps(value))
     client.wait_at_barrier("itc", FOREVER)
     found = {int(key.rpartition("/")[2]): json.loads(text) for key, text in client.key_value_dir_get(f"itc/{turn}")}
@@ -114,8 +122,8 @@ class SignsOfLife:
         known: dict[str, str] = {}
         for beat in from_zero():
             with suppress(jax.errors.JaxRuntimeError):  # the service cannot be reached: nothing is heard
-                global_state.client.key_value_set(f"itc-alive/{number()}", str(beat), allow_overwrite=True)
-                found = dict(global_state.client.key_value_dir_get("itc-alive"))
+                _service().key_value_set(f"itc-alive/{number()}", str(beat), allow_overwrite=True)
+                found = dict(_service().key_value_dir_get("itc-alive"))
                 for process in self._heard:
                     key = f"itc-alive/{process}"
                     if process == 0 or found.get(key) != known.get(key):  # who serves it is there
