@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -17,6 +18,7 @@ import commands
 from itc.train import processes
 from itc.train.runs import load
 
+HERE = Path(__file__).parent
 CLOSE = 1e-4  # losses and weights after three iterations
 MINUTE = 60.0  # in which the others end after one was killed
 TRAIN = ["train", *words_of(EIGHT), "--save-every", "1"]
@@ -121,6 +123,29 @@ def test_two_processes_learn_what_one_does_and_one_of_them_speaks_and_writes(str
     assert_same_training(folder, alone)
 
 
+def lost(number, missing):
+    """What a process says when another one is missing."""
+    return (
+        f"itc train (process {number} of 2): process {missing} has ended or cannot be reached, so this one ends too; "
+        "the same commands resume the run\n"
+    )
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_two_processes_share_a_state_save_it_once_and_end_when_one_is_killed(tmp_path, killed):
+    port = free_port()
+    words = [sys.executable, str(HERE / "one_of_two.py"), str(port)]
+    started = [
+        subprocess.Popen([*words, str(number), str(killed), str(tmp_path)], stderr=subprocess.PIPE, text=True)
+        for number in range(2)
+    ]
+    said = [process.communicate(timeout=200)[1] for process in started]
+    assert said[killed] == ""
+    assert said[1 - killed] == lost(1 - killed, killed)
+    assert started[1 - killed].returncode == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["000001-0000"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 1])
 def test_when_one_is_killed_the_others_end_with_a_sentence_and_the_same_commands_resume(straight, tmp_path, killed):
@@ -132,10 +157,7 @@ def test_when_one_is_killed_the_others_end_with_a_sentence_and_the_same_commands
         codes = started.ended(MINUTE)
         assert time.monotonic() - at < MINUTE
     assert codes[1 - killed] == 1
-    assert started.err(1 - killed) == (
-        f"itc train (process {1 - killed} of 2): process {killed} has ended or cannot be reached, so this one ends "
-        "too; the same commands resume the run\n"
-    )
+    assert started.err(1 - killed) == lost(1 - killed, killed)
     with Started(tmp_path, words) as started:
         assert started.ended() == [0, 0], started.err(0)
     assert "resuming after iteration" in started.out(0)

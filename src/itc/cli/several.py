@@ -7,6 +7,7 @@ import socket
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from tempfile import TemporaryFile
@@ -102,6 +103,7 @@ class _OwnEnd:
         if not processes.is_first():
             sys.stdout.flush()
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # one of them speaks
+            warnings.simplefilter("ignore")
         self._signs = processes.SignsOfLife()
         Thread(target=self._watch, daemon=True).start()
 

@@ -328,5 +328,5 @@ def _shown_warnings() -> Generator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for warning in caught:
+    for warning in caught if processes.is_first() else ():
         print(f"itc train: {warning.message}", file=sys.stderr)
