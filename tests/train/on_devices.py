@@ -7,6 +7,7 @@ and FOLDER/found.json.
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 os.environ["JAX_NUM_CPU_DEVICES"] = "4"
@@ -16,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import random
 from tiny import EIGHT, Watching
+from vq_tiny import VQ_TINY
 
 from itc.envs.registry import make
 from itc.sharding import spread
@@ -26,8 +28,10 @@ from itc.train.mesh import gather, mesh_for, on, place
 from itc.train.patch_agent.phases import draw_experience, imagine_from_replay, world_of
 from itc.train.run_folder import RunFolder
 from itc.train.state import digest
+from itc.train.vq_agent import phases as vq
 
 DEVICES = (1, 2, 4)
+ATARI = replace(VQ_TINY, imagine=replace(VQ_TINY.imagine, num_envs=4))
 
 
 def train(folder, env, devices, config=EIGHT, parts=None):
@@ -75,6 +79,26 @@ def draws(env, state, devices):
     return numbers(gather(mesh, kept))
 
 
+def flops_of_atari(env):
+    """Operations of an update of each kind on each device, alone and as one of two."""
+    state, key = agent_of(ATARI).new_state(env, ATARI, 0), random.key(1)
+
+    def compiled(phase, devices):
+        mesh = mesh_for(env, ATARI, devices)
+        now = place(mesh, state)
+        with on(mesh):
+            if phase == "tokenizer":
+                return vq.tokenizer_updates.lower(now.tokenizer, now.buffer, None, key, 1, ATARI).compile()
+            if phase == "world model":
+                codebook = now.tokenizer.model.codebook
+                return vq.world_model_updates.lower(now.world_model, now.buffer, codebook, key, 1, ATARI).compile()
+            world = vq.world_of(now, env, ATARI, ATARI.decode_config)
+            return vq.imagination_updates.lower(now.policy, world, now.buffer, key, 1, ATARI).compile()
+
+    phases = ("tokenizer", "world model", "imagination")
+    return {phase: [compiled(phase, devices).cost_analysis()["flops"] for devices in (1, 2)] for phase in phases}
+
+
 def main(folder, wanted):
     env = make(EIGHT.env)
     found, arrays = {}, {}
@@ -98,6 +122,14 @@ def main(folder, wanted):
             learned = {"policy": state.policy.network, "world model": state.world_model.model}
             arrays |= {f"{words} {name}": leaf for name, leaf in numbers(learned).items()}
             found[words] = digest(state)
+    for devices in (1, 2):
+        if f"atari {devices}" in wanted:
+            env = make(ATARI.env)
+            state = train(folder / f"atari-{devices}", env, devices, ATARI)
+            learned = [state.tokenizer.model, state.world_model.model, state.policy.network]
+            arrays |= {f"atari {devices} {name}": leaf for name, leaf in numbers(learned).items()}
+    if "atari 2" in wanted:
+        found["atari flops"] = flops_of_atari(make(ATARI.env))
     np.savez(folder / "found.npz", **arrays)
     (folder / "found.json").write_text(json.dumps(found))
 

@@ -148,15 +148,23 @@ def test_more_devices_than_there_are_is_refused():
     commands.assert_refused(words, f"devices {there + 1} are more than there are: this process has {there} device")
 
 
-def test_atari_trains_on_one_device(monkeypatch):
+def test_ataris_agent_is_divided_by_what_it_learns_from_and_trained_in_one_process(monkeypatch):
     env = make(TINY.env)  # not looked at
-    assert mesh.mesh_for(env, ATARI, None) is None
-    monkeypatch.setattr(jax, "local_devices", lambda: jax.devices() * 2)
-    assert mesh.mesh_for(env, ATARI, None) is None
-    with pytest.raises(
-        ValueError, match=r"^devices must be 1 for .*: its agent plays and learns on one device, got 2$"
-    ):
-        mesh.mesh_for(env, ATARI, 2)
+    assert mesh.mesh_for(env, ATARI, 1) is None
+    mesh.check_counts(find("atari/pong/itc-paper").config, 8, 8)
+    with pytest.raises(ValueError, match=r"^imagine.num_envs 3 cannot be divided among 2 devices; --devices 1 would"):
+        mesh.check_counts(ATARI, 2, 2)
+    monkeypatch.setattr(mesh.processes, "many", lambda: 2)
+    with pytest.raises(ValueError, match=r"^atari/pong is trained in one process: its agent plays one environment$"):
+        mesh.mesh_for(env, ATARI, None)
+
+
+@pytest.mark.slow
+def test_two_devices_learn_what_one_learns_of_atari_each_from_its_half(tmp_path):
+    found = Found(tmp_path, "atari 1", "atari 2")
+    assert_close(found.of("atari 2"), found.of("atari 1"))
+    for phase, (alone, shared) in found.digests["atari flops"].items():
+        assert shared < 0.6 * alone, phase
 
 
 def test_one_device_needs_no_mesh():

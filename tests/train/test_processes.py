@@ -109,7 +109,7 @@ def straight(tmp_path_factory):
 def alone(tmp_path_factory):
     """The same run of one process with one device."""
     folder = tmp_path_factory.mktemp("alone") / "run"
-    finished = commands.program(*TRAIN, "--run", str(folder))
+    finished = commands.program(*TRAIN, "--run", str(folder), timeout=900)
     assert finished.returncode == 0, finished.stderr
     return folder
 

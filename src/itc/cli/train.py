@@ -62,7 +62,7 @@ class TrainArguments(Settings, Generic[AnyConfig]):
     iterations: Count | None = None  # total number of iterations; None: the preset's
     minutes: Positive | None = None  # stop and save after this many minutes; None: no limit
     save_every: Count = 10  # iterations between checkpoints; also saved every ten minutes
-    devices: Count | None = None  # devices of each process to train on; None: all (Atari: one)
+    devices: Count | None = None  # devices of each process to train on; None: all
     # Of several processes that train together: where process 0 can be reached by all of them.
     coordinator: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
     processes: Count | None = None  # how many processes train together

@@ -16,6 +16,7 @@ from itc.train import processes
 from itc.train.config import TrainConfig
 from itc.train.patch_agent.config import PatchConfig
 from itc.train.patch_agent.state import shape_of_state
+from itc.train.vq_agent.config import VQConfig
 
 
 def mesh_for(env: Environment, config: TrainConfig, devices: int | None) -> Mesh | None:
@@ -26,24 +27,19 @@ def mesh_for(env: Environment, config: TrainConfig, devices: int | None) -> Mesh
     there = jax.local_devices()
     if devices is not None and devices > len(there):
         raise ValueError(f"devices {devices} are more than there are: this process has {_many(len(there))}")
-    if not isinstance(config, PatchConfig):
-        if processes.many() > 1:
-            raise ValueError(f"{config.env} is trained in one process: its agent plays and learns on one device")
-        if devices is not None and devices > 1:
-            raise ValueError(
-                f"devices must be 1 for {config.env}: its agent plays and learns on one device, got {devices}"
-            )
-        return None
+    if isinstance(config, VQConfig) and processes.many() > 1:
+        raise ValueError(f"{config.env} is trained in one process: its agent plays one environment")
     count = len(there) if devices is None else devices
     if count * processes.many() == 1:
         return None
     check_counts(config, count, len(there), processes.many())
-    check_environments(env, config)
+    if isinstance(config, PatchConfig):
+        check_environments(env, config)
     used = [device for process in range(processes.many()) for device in jax.local_devices(process)[:count]]
     return jax.make_mesh((len(used),), (AXIS,), (AxisType.Auto,), devices=used)
 
 
-def check_counts(config: PatchConfig, devices: int, at_most: int, among: int = 1) -> None:
+def check_counts(config: TrainConfig, devices: int, at_most: int, among: int = 1) -> None:
     """Raise an error if something cannot be divided evenly among the devices of so many processes; it says how many
     devices would do."""
     counts = _counts(config)
@@ -62,8 +58,21 @@ def _what_would_do(count: int, at_most: int, among: int) -> str:
     return f"--devices {', '.join(map(str, fitting[:-1]))}{' or ' * (len(fitting) > 1)}{fitting[-1]}"
 
 
-def _counts(config: PatchConfig) -> dict[str, int]:
+def _counts(config: TrainConfig) -> dict[str, int]:
     """What is divided among the devices."""
+    match config:
+        case PatchConfig():
+            return _counts_of_patches(config)
+        case VQConfig():
+            return {
+                "tokenizer.batch_size": config.tokenizer.batch_size,
+                "world_model_learning.batch_size": config.world_model_learning.batch_size,
+                "imagine.num_envs": config.imagine.num_envs,
+            }
+    raise TypeError(f"nothing is known to be divided of {type(config).__name__}")
+
+
+def _counts_of_patches(config: PatchConfig) -> dict[str, int]:
     groups = config.ppo.accumulate
     counts = {"collect.num_envs": config.collect.num_envs}
     if config.train_policy:

@@ -20,14 +20,19 @@ from itc.train.state import from_plain_arrays, plain_arrays
 CHUNK = 2**24  # bytes that the first process tells the others at once
 
 
-def shardings(mesh: Mesh, state: PatchState) -> PatchState:
-    """Where each array of a training state lies: this is the only place that says so."""
+def shardings(mesh: Mesh, state: Any) -> Any:
+    """Where each array of a training state lies: this is the only place that says so.
+
+    Of Atari's agent, which plays one environment, all is everywhere; what it samples to learn from is divided.
+    """
     by_environment, everywhere = (NamedSharding(mesh, spec_of(axis)) for axis in (0, None))
 
     def all_of(tree: Any, sharding: NamedSharding) -> Any:
         return jax.tree.map(lambda _: sharding, tree)
 
     placed = all_of(state, everywhere)
+    if not isinstance(state, PatchState):
+        return placed
     return placed._replace(
         rollout_state=all_of(state.rollout_state, by_environment),
         episode_stats=placed.episode_stats._replace(running_return=by_environment),
