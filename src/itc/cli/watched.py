@@ -59,9 +59,11 @@ class Watched(Quiet):
         return not too_soon and self.spent <= SHARE * (now - self.started)
 
     def on_state(self, state: Any) -> None:
-        """Give the newest weights away."""
+        """After an iteration: give the newest weights away, if that is due."""
         from itc.play.snapshot import write_snapshot
 
+        if not self.is_due():
+            return
         self.written_at = time.monotonic()
         with suppress(OSError):  # a full disk must not stop training because of a page
             self.spent += write_snapshot(self.folder, agent_of(self.config), self.config, state)
