@@ -69,8 +69,9 @@ def together(where: Where | None) -> Generator[str]:
         raise
     except KeyboardInterrupt:
         own.say(f"itc {own.command}: stopped")
-    except Exception:
-        own.blame()  # an operation among all fails in many ways if one of them is missing
+    except Exception as problem:
+        if isinstance(problem, ValueError | RuntimeError):  # as JAX raises if a process is missing from an operation
+            own.blame()
         own.say(traceback.format_exc())
     own.leave()
 
