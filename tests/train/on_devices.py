@@ -16,7 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import random
-from tiny import TINY, Watching
+from tiny import EIGHT, Watching
+from vq_tiny import VQ_TINY
 
 from itc.envs.registry import make
 from itc.sharding import spread
@@ -27,18 +28,13 @@ from itc.train.mesh import gather, mesh_for, on, place
 from itc.train.patch_agent.phases import draw_experience, imagine_from_replay, world_of
 from itc.train.run_folder import RunFolder
 from itc.train.state import digest
+from itc.train.vq_agent import phases as vq
 
 DEVICES = (1, 2, 4)
-CONFIG = replace(
-    TINY,
-    interactions=3 * 8 * 12,
-    collect=replace(TINY.collect, num_envs=8),  # two minibatches of 4
-    world_model_learning=replace(TINY.world_model_learning, updates=3),
-    imagine=replace(TINY.imagine, updates=2, num_envs=8, warm_up=100),  # from the second iteration on
-)
+ATARI = replace(VQ_TINY, imagine=replace(VQ_TINY.imagine, num_envs=4))
 
 
-def train(folder, env, devices, config=CONFIG, parts=None):
+def train(folder, env, devices, config=EIGHT, parts=None):
     """Train in a folder; stop after a number of parts if one is given."""
     run, counted, watching, mesh = RunFolder(folder), [], Watching(), mesh_for(env, config, devices)
     watching.on_part = lambda *_: counted.append(1)
@@ -69,29 +65,49 @@ def raw_draws(key):
 
 def draws(env, state, devices):
     """Everything that is drawn, from a state after the first iteration."""
-    mesh = mesh_for(env, CONFIG, devices)
+    mesh = mesh_for(env, EIGHT, devices)
     state, key = place(mesh, state), random.key(7)
     with on(mesh):
-        _, played = collect(env, agent_of(CONFIG).player(state, CONFIG), state.rollout_state, key, 12)
-        experience = jax.jit(draw_experience, static_argnums=3)(state.buffer, state.codebook, key, CONFIG)
-        world = world_of(state, env, CONFIG, CONFIG.decode_config)
+        _, played = collect(env, agent_of(EIGHT).player(state, EIGHT), state.rollout_state, key, 12)
+        experience = jax.jit(draw_experience, static_argnums=3)(state.buffer, state.codebook, key, EIGHT)
+        world = world_of(state, env, EIGHT, EIGHT.decode_config)
         imagine = jax.jit(imagine_from_replay, static_argnums=(4, 5))
-        imagined = imagine(world, state.policy.network, state.buffer, key, CONFIG.imagine, 12).rollout
+        imagined = imagine(world, state.policy.network, state.buffer, key, EIGHT.imagine, 12).rollout
         raw = raw_draws(key)
     kept = {"raw": raw, "experience": experience, "actions": played.actions, "frames": played.frames}
     kept |= {"imagined actions": imagined.actions, "tokens": imagined.outcome.tokens}
     return numbers(gather(mesh, kept))
 
 
+def flops_of_atari(env):
+    """Operations of an update of each kind on each device, alone and as one of two."""
+    state, key = agent_of(ATARI).new_state(env, ATARI, 0), random.key(1)
+
+    def compiled(phase, devices):
+        mesh = mesh_for(env, ATARI, devices)
+        now = place(mesh, state)
+        with on(mesh):
+            if phase == "tokenizer":
+                return vq.tokenizer_updates.lower(now.tokenizer, now.buffer, None, key, 1, ATARI).compile()
+            if phase == "world model":
+                codebook = now.tokenizer.model.codebook
+                return vq.world_model_updates.lower(now.world_model, now.buffer, codebook, key, 1, ATARI).compile()
+            world = vq.world_of(now, env, ATARI, ATARI.decode_config)
+            return vq.imagination_updates.lower(now.policy, world, now.buffer, key, 1, ATARI).compile()
+
+    phases = ("tokenizer", "world model", "imagination")
+    return {phase: [compiled(phase, devices).cost_analysis()["flops"] for devices in (1, 2)] for phase in phases}
+
+
 def main(folder, wanted):
-    env = make(CONFIG.env)
+    env = make(EIGHT.env)
     found, arrays = {}, {}
     drawing = [devices for devices in DEVICES if f"draws {devices}" in wanted]
     if drawing:
-        state = train(folder / "first", env, 1, CONFIG.with_iterations(1))
+        state = train(folder / "first", env, 1, EIGHT.with_iterations(1))
         for devices in drawing:
             arrays |= {f"draws {devices} {name}": leaf for name, leaf in draws(env, state, devices).items()}
-            found[f"digest on {devices}"] = digest(place(mesh_for(env, CONFIG, devices), state))
+            found[f"digest on {devices}"] = digest(place(mesh_for(env, EIGHT, devices), state))
     for devices in DEVICES:
         if f"train {devices}" in wanted:
             state = train(folder / f"on-{devices}", env, devices)
@@ -106,6 +122,14 @@ def main(folder, wanted):
             learned = {"policy": state.policy.network, "world model": state.world_model.model}
             arrays |= {f"{words} {name}": leaf for name, leaf in numbers(learned).items()}
             found[words] = digest(state)
+    for devices in (1, 2):
+        if f"atari {devices}" in wanted:
+            env = make(ATARI.env)
+            state = train(folder / f"atari-{devices}", env, devices, ATARI)
+            learned = [state.tokenizer.model, state.world_model.model, state.policy.network]
+            arrays |= {f"atari {devices} {name}": leaf for name, leaf in numbers(learned).items()}
+    if "atari 2" in wanted:
+        found["atari flops"] = flops_of_atari(make(ATARI.env))
     np.savez(folder / "found.npz", **arrays)
     (folder / "found.json").write_text(json.dumps(found))
 

@@ -18,7 +18,7 @@ import commands
 from itc.envs.registry import make
 from itc.presets import find
 from itc.sharding import by_device, devices, spread, whole
-from itc.train import mesh
+from itc.train import mesh, placing
 from itc.train.patch_agent.state import shape_of_state
 
 HERE = Path(__file__).parent
@@ -148,22 +148,30 @@ def test_more_devices_than_there_are_is_refused():
     commands.assert_refused(words, f"devices {there + 1} are more than there are: this process has {there} device")
 
 
-def test_atari_trains_on_one_device(monkeypatch):
+def test_ataris_agent_is_divided_by_what_it_learns_from_and_trained_in_one_process(monkeypatch):
     env = make(TINY.env)  # not looked at
-    assert mesh.mesh_for(env, ATARI, None) is None
-    monkeypatch.setattr(jax, "local_devices", lambda: jax.devices() * 2)
-    assert mesh.mesh_for(env, ATARI, None) is None
-    with pytest.raises(
-        ValueError, match=r"^devices must be 1 for .*: its agent plays and learns on one device, got 2$"
-    ):
-        mesh.mesh_for(env, ATARI, 2)
+    assert mesh.mesh_for(env, ATARI, 1) is None
+    mesh.check_counts(find("atari/pong/itc-paper").config, 8, 8)
+    with pytest.raises(ValueError, match=r"^imagine.num_envs 3 cannot be divided among 2 devices; --devices 1 would"):
+        mesh.check_counts(ATARI, 2, 2)
+    monkeypatch.setattr(mesh.processes, "many", lambda: 2)
+    with pytest.raises(ValueError, match=r"^atari/pong is trained in one process: its agent plays one environment$"):
+        mesh.mesh_for(env, ATARI, None)
+
+
+@pytest.mark.slow
+def test_two_devices_learn_what_one_learns_of_atari_each_from_its_half(tmp_path):
+    found = Found(tmp_path, "atari 1", "atari 2")
+    assert_close(found.of("atari 2"), found.of("atari 1"))
+    for phase, (alone, shared) in found.digests["atari flops"].items():
+        assert shared < 0.6 * alone, phase
 
 
 def test_one_device_needs_no_mesh():
     env, state = make(TINY.env), {"a": np.zeros(3)}
     assert mesh.mesh_for(env, TINY, 1) is None
-    assert mesh.place(None, state) is state
-    assert mesh.gather(None, state) is state
+    assert placing.place(None, state) is state
+    assert placing.gather(None, state) is state
     assert devices() == 1
     assert spread(state) is whole(state) is state
     assert by_device(lambda *both: both, 0, None)(state, 5) == (state, 5)
@@ -172,7 +180,7 @@ def test_one_device_needs_no_mesh():
 def test_environments_and_replay_are_divided_and_nothing_else():
     env = make(TINY.env)
     shapes = shape_of_state(env, TINY)
-    placed = mesh.shardings(jax.make_mesh((1,), ("data",)), shapes)
+    placed = placing.shardings(jax.make_mesh((1,), ("data",)), shapes)
     divided = {
         jax.tree_util.keystr(path)
         for path, sharding in jax.tree.leaves_with_path(placed)
@@ -190,5 +198,7 @@ def test_an_environment_whose_state_cannot_be_divided_is_refused(monkeypatch):
     state, frame = env.shapes(4)
     shared_key = jax.eval_shape(lambda: random.key(0))
     monkeypatch.setattr(env, "shapes", lambda num_envs: ((state, shared_key), frame))
-    with pytest.raises(ValueError, match=r"^creatures can only be played on one device: .*--devices 1 would do$"):
+    with pytest.raises(
+        ValueError, match=r"^creatures can only be played on one device: .*--devices 1, in one process, would do$"
+    ):
         mesh.check_environments(env, TINY)

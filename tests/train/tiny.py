@@ -25,6 +25,13 @@ TINY = PatchConfig(
     ppo=PPOConfig(epochs=2, minibatches=2),
     imagine=ImagineConfig(updates=26, num_envs=4, steps=3, burn_in=2, warm_up=48),  # two parts of 13
 )
+EIGHT = dataclasses.replace(  # the same for up to four devices: three iterations, two minibatches of four environments
+    TINY,
+    interactions=3 * 8 * 12,
+    collect=dataclasses.replace(TINY.collect, num_envs=8),
+    world_model_learning=dataclasses.replace(TINY.world_model_learning, updates=3),
+    imagine=dataclasses.replace(TINY.imagine, updates=2, num_envs=8, warm_up=100),  # from the second iteration on
+)
 PRESET = "creatures/quick"
 
 

@@ -7,11 +7,12 @@ import time
 import warnings
 from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
+import jax
 import tyro
 from jax.sharding import Mesh
 
@@ -19,6 +20,7 @@ from itc.cli.arguments import RunOption, parse
 from itc.cli.compilation import keep_compiled
 from itc.cli.console import PlainConsole
 from itc.cli.running import reading, sentences
+from itc.cli.several import together, where_of
 from itc.cli.voice import Voice
 from itc.cli.watch import Quiet, check_loggers, greet, loggers, screen
 from itc.cli.watched import check_watch, watched
@@ -26,13 +28,14 @@ from itc.envs.base import Environment
 from itc.envs.registry import ENVIRONMENTS, allow, make, require_packages
 from itc.presets import find
 from itc.settings import RENAMED, Count, CountOrZero, Positive, Settings
-from itc.train import checkpoint, loop
+from itc.train import checkpoint, loop, processes
 from itc.train.agents import agent_of
 from itc.train.config import TrainConfig
 from itc.train.lock import locked
-from itc.train.mesh import gather, mesh_for
+from itc.train.mesh import mesh_for
 from itc.train.origin import versions
 from itc.train.patch_agent.config import PatchConfig
+from itc.train.placing import gather, place
 from itc.train.run_folder import RunFolder, flat
 from itc.train.runs import Run, load
 from itc.train.state import check_memory, layout_of
@@ -59,8 +62,14 @@ class TrainArguments(Settings, Generic[AnyConfig]):
     iterations: Count | None = None  # total number of iterations; None: the preset's
     minutes: Positive | None = None  # stop and save after this many minutes; None: no limit
     save_every: Count = 10  # iterations between checkpoints; also saved every ten minutes
-    devices: Count | None = None  # devices of this machine to train on; None: all (Atari: one)
-    watch: bool = False  # serve a page of the run under way at an address that is printed
+    devices: Count | None = None  # devices of each process to train on; None: all
+    # Of several processes that train together: where process 0 can be reached by all of them.
+    coordinator: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
+    processes: Count | None = None  # how many processes train together
+    process_id: CountOrZero | None = None  # which of them this is, counted from 0; 0 reads and writes the run folder
+    # In place of these three: ask JAX, which detects SLURM, Open MPI, Kubernetes and Cloud TPUs.
+    distributed: Annotated[Literal["auto"] | None, tyro.conf.arg(help_behavior_hint="")] = None
+    watch: bool = False  # serve a page of the run under way at an address that is printed (of several: by process 0)
     log: tuple[Literal["wandb", "trackio"], ...] = ()  # services to log to, next to metrics.jsonl and TensorBoard
     config: Annotated[AnyConfig, tyro.conf.arg(name="")] = field(default_factory=cast(Any, PatchConfig))
 
@@ -97,14 +106,15 @@ def read_arguments(words: list[str]) -> TrainArguments:
     check_loggers(chosen.log)
     if chosen.watch:
         check_watch()
+    where_of(chosen)
     if chosen.resume is not None:
         own = chosen.config.env not in ENVIRONMENTS  # only such a name has to be given again
         given = replace(chosen.config, env=config.env) if own else chosen.config
         if (given, chosen.preset, chosen.seed, chosen.run) != (PatchConfig(), "", 0, None):
             raise ValueError(
                 "--resume continues a run with its saved settings; only --iterations, --minutes, --save-every, "
-                "--devices, --log, --watch, --from-scratch and, for an environment of your own, --env can be given "
-                "with it"
+                "--devices, --log, --watch, --from-scratch, what joins several processes and, for an environment of "
+                "your own, --env can be given with it"
             )
     return chosen
 
@@ -127,37 +137,59 @@ def _option(setting: str, no: str) -> str:
 
 
 def start(arguments: TrainArguments, policy_from: Path | None = None) -> Run:
-    """Start or resume a run, and train; a new one may start with the policy of another run."""
-    with reading("train"):
+    """Start or resume a run, and train; a new one may start with the policy of another run.
+
+    Of several processes, the first reads and writes the run folder, and the only one to say something.
+    """
+    with together(where_of(arguments)) as command:
+        return _start(arguments, policy_from, command)
+
+
+def _start(arguments: TrainArguments, policy_from: Path | None, command: str) -> Run:
+    with reading(command):
         asked = asked_for(arguments)
         run, config, _, seed = asked
-        run.check_links()
-        if is_world(run.path):
-            raise ValueError(f"{run.path} is a world, without what training needs; it cannot be trained")
+        if first := processes.is_first():
+            _check_folder(asked, arguments)
         require_packages([config.env])
         env = make(config.env)
-        if checkpoint.names(run.checkpoints) and not arguments.from_scratch:
-            run.check_same(config, seed)
+        processes.check_same(_terms(asked, arguments.devices))
         with _shown_warnings():
             agent_of(config).check(env, config)
             check_memory(layout_of(agent_of(config).shape_of_state(env, config)))
             mesh = mesh_for(env, config, arguments.devices)
     kept = keep_compiled()
-    with sentences("train"), locked(run.path):
-        if arguments.from_scratch and (earlier := run.start_over()):
+    with sentences(command), locked(run.path) if first else nullcontext():
+        if first and arguments.from_scratch and (earlier := run.start_over()):
             print(f"starting over; the earlier content is in {earlier}")
         greet(asked.preset, versions(), kept)
         doing = "reading the checkpoint" if checkpoint.names(run.checkpoints) else "initialising the networks"
         with _shown_warnings(), Voice(PlainConsole(), doing).speaking():
             state, notes = _begin_or_resume(asked, env, mesh)
         if policy_from is not None and not notes:
-            state = state._replace(
-                policy=state.policy._replace(network=load(find_world(policy_from)).state.policy.network)
-            )
+            network = load(find_world(policy_from)).state.policy.network
+            state = place(mesh, state._replace(policy=state.policy._replace(network=network)))
         is_new = not notes and arguments.resume is None
-        if not run.has_config() or is_new or _is_longer(run, config):
+        if first and (not run.has_config() or is_new or _is_longer(run, config)):
             run.write_config(config, asked.preset, seed)
         return _train(asked, env, arguments, state, notes, mesh)
+
+
+def _check_folder(asked: Asked, arguments: TrainArguments) -> None:
+    """Raise an error if the folder cannot be used for this run."""
+    run, config, _, seed = asked
+    run.check_links()
+    if is_world(run.path):
+        raise ValueError(f"{run.path} is a world, without what training needs; it cannot be trained")
+    if checkpoint.names(run.checkpoints) and not arguments.from_scratch:
+        run.check_same(config, seed)
+
+
+def _terms(asked: Asked, devices: int | None) -> dict[str, Any]:
+    """What must be the same in all processes of a run."""
+    own = {"seed": asked.seed, "agent": asked.config.agent, "devices": devices or jax.local_device_count()}
+    here = {name: version for name, version in versions().items() if name not in ("device", "machine")}
+    return own | flat(asdict(asked.config)) | here
 
 
 def asked_for(arguments: TrainArguments) -> Asked:
@@ -190,16 +222,22 @@ def _train(
     asked: Asked, env: Environment, arguments: TrainArguments, state: Any, notes: dict[str, Any], mesh: Mesh | None
 ) -> Run:
     run, config, preset, seed = asked
-    begun = int(state.iteration)
+    begun, first = int(state.iteration), processes.is_first()
     deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
     with (
         screen(config, run, begun, deadline) as view,
         view.speaking(),
         _stop_signals() as stop,
-        watched(arguments.watch, run, config, begun, deadline) as page,
+        watched(arguments.watch and first, run, config, begun, deadline) as page,
     ):
-        callbacks = [view, stop, *loggers(run, begun, arguments.log), *([] if page is None else [page])]
-        look = {} if page is None else {"after_iteration": lambda state: page.on_state(gather(mesh, state))}
+        logging = loggers(run, begun, arguments.log) if first else []
+        callbacks = [view, stop, *logging, *([] if page is None else [page])]
+
+        def look(state: Any) -> None:
+            if processes.agreed(page is not None and page.is_due()):
+                whole = gather(mesh, state)  # which all processes must ask for
+                if page is not None:
+                    page.on_state(whole)
 
         def should_stop() -> bool:
             return stop.asked or (deadline is not None and time.monotonic() > deadline)
@@ -208,19 +246,23 @@ def _train(
         with ThreadPoolExecutor(1) as worker:
             every = loop.SaveEvery(arguments.save_every)
             training = worker.submit(
-                loop.train, run, env, config, state, notes, callbacks, every, should_stop, mesh=mesh, **look
+                loop.train, run, env, config, state, notes, callbacks, every, should_stop, look, mesh
             )
             _wait(training, stop, view)
             state = training.result()
+        stopped = processes.agreed(stop.asked)
         if page is not None:
-            page.stopped = stop.asked
+            page.stopped = stopped
         for callback in callbacks:
             callback.close()
-    if stop.asked:
+    if stopped:
         view.goodbye(saved=True)
         sys.exit(128 + stop.signal)
-    curve = draw_curve(run, preset, config.imagination_after) if config.train_policy else None
-    trained, imagination = Run(run.path, preset, seed, config, env, state), None
+    trained, curve, imagination = Run(run.path, preset, seed, config, env, state), None, None
+    if not first:
+        return trained
+    if config.train_policy:
+        curve = draw_curve(run, preset, config.imagination_after)
     if trained.codes:
         with Voice(PlainConsole(), "drawing imagined rollouts").speaking():
             imagination = draw_imagination(trained)
@@ -247,7 +289,7 @@ class _Stop(Quiet):
 
     asked = False
     asked_at = 0.0
-    signal = 0
+    signal = signal.SIGTERM  # if another process was asked
     saving = False
 
     def on_saving(self) -> None:
@@ -269,7 +311,8 @@ def _stop_signals() -> Generator[_Stop]:
         if stop.asked:
             return
         stop.asked, stop.asked_at, stop.signal = True, time.monotonic(), number
-        print("\nstopping after this part, then saving …", file=sys.stderr, flush=True)
+        if processes.is_first():
+            print("\nstopping after this part, then saving …", file=sys.stderr, flush=True)
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -285,5 +328,5 @@ def _shown_warnings() -> Generator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for warning in caught:
+    for warning in caught if processes.is_first() else ():
         print(f"itc train: {warning.message}", file=sys.stderr)

@@ -52,15 +52,19 @@ class Watched(Quiet):
         self.left = f"{line['iteration']} of {self.config.iterations} iterations · {left / 60:.1f} min left"
         self._say(at_once=True)
 
-    def on_state(self, state: Any) -> None:
-        """After an iteration: give the newest weights away, unless that was done just now or would cost too much."""
-        from itc.play.snapshot import write_snapshot
-
+    def is_due(self) -> bool:
+        """Whether to give the newest weights away: not if that was done just now, or would cost too much."""
         now = time.monotonic()
         too_soon = self.spent > 0 and now - self.written_at < OFTEN
-        if too_soon or self.spent > SHARE * (now - self.started):
+        return not too_soon and self.spent <= SHARE * (now - self.started)
+
+    def on_state(self, state: Any) -> None:
+        """After an iteration: give the newest weights away, if that is due."""
+        from itc.play.snapshot import write_snapshot
+
+        if not self.is_due():
             return
-        self.written_at = now
+        self.written_at = time.monotonic()
         with suppress(OSError):  # a full disk must not stop training because of a page
             self.spent += write_snapshot(self.folder, agent_of(self.config), self.config, state)
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import orbax.checkpoint as ocp
 
 import itc
@@ -76,7 +77,9 @@ def save(folder: Path, name: str, state: Any, notes: dict[str, Any] | None = Non
             shutil.rmtree(leftover)
         unfinished.mkdir(parents=True)
         arrays, layout = plain_arrays(state), layout_of(state)
-        with ocp.StandardCheckpointer() as checkpointer:
+        if jax.process_count() > 1:  # then orbax takes arrays of JAX for parts of what all processes have
+            arrays = [np.asarray(array) for array in arrays]
+        with _checkpointer() as checkpointer:
             checkpointer.save(unfinished / STATE, arrays)
         about = {
             "format": FORMAT,
@@ -97,6 +100,13 @@ def save(folder: Path, name: str, state: Any, notes: dict[str, Any] | None = Non
         shutil.rmtree(folder / old, ignore_errors=True)
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     return Saved(path, time.perf_counter() - started, size / 1e6)
+
+
+def _checkpointer() -> ocp.StandardCheckpointer:
+    """Reads and writes in this process alone, whatever others there are."""
+    only = {jax.process_index()}
+    options = ocp.options.MultiprocessingOptions(primary_host=jax.process_index(), active_processes=only)
+    return ocp.StandardCheckpointer(multiprocessing_options=options)
 
 
 def names(folder: Path) -> list[str]:
@@ -191,12 +201,12 @@ def read_notes(path: Path) -> dict[str, Any]:
 
 def read_arrays(path: Path, notes: dict[str, Any]) -> list[Any]:
     """The arrays of a checkpoint as they were saved, whatever they are for."""
-    here = jax.sharding.SingleDeviceSharding(jax.devices()[0])  # wherever it was saved
+    here = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])  # wherever it was saved
     try:
         _check_files(path, notes["files"])
         check_memory(notes["arrays"])
         shapes = [jax.ShapeDtypeStruct(shape, jnp.dtype(dtype), sharding=here) for _, shape, dtype in notes["arrays"]]
-        with ocp.StandardCheckpointer() as checkpointer:
+        with _checkpointer() as checkpointer:
             arrays = checkpointer.restore((path / STATE).absolute(), shapes)
     except Damaged:
         raise

@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import jax
@@ -19,13 +20,14 @@ from jax.sharding import Mesh
 
 from itc.envs.base import Environment
 from itc.settings import is_finite
-from itc.train import checkpoint
+from itc.train import checkpoint, processes
 from itc.train.agent import TrainState
 from itc.train.agents import agent_of
 from itc.train.collect import episode_metrics
 from itc.train.config import TrainConfig
 from itc.train.errors import TrainError
-from itc.train.mesh import gather, on, place
+from itc.train.mesh import on
+from itc.train.placing import from_first, gather, on_host, place
 from itc.train.run_folder import CUT, RunFolder
 
 
@@ -94,16 +96,25 @@ def begin_or_resume(
 ) -> tuple[Any, dict]:
     """The state of the newest good checkpoint and its notes; a new state and no notes if there is no checkpoint.
 
-    On a mesh it may have been saved by any number of devices.
+    On a mesh it may have been saved by any number of devices. Of several processes, the first reads it and tells the
+    others.
     """
+    if processes.is_first():
+        state, notes = _begin_or_resume(run, env, config, seed)
+    else:
+        state, notes = agent_of(config).shape_of_state(env, config), {}
+    return place(mesh, from_first(mesh, state)), processes.from_first(notes)
+
+
+def _begin_or_resume(run: RunFolder, env: Environment, config: TrainConfig, seed: int) -> tuple[Any, dict]:
     agent = agent_of(config)
     found = checkpoint.restore(run.checkpoints, agent.shape_of_state(env, config), _IterationMetrics.from_notes)
     if found is None:
         _cut_metrics(run, 0)
-        return place(mesh, agent.new_state(env, config, seed)), {}
+        return agent.new_state(env, config, seed), {}
     checkpoint.set_aside(run.checkpoints, found.passed_over)
     _cut_metrics(run, int(found.state.iteration))
-    return place(mesh, found.state), found.notes
+    return found.state, found.notes
 
 
 def _cut_metrics(run: RunFolder, iteration: int) -> None:
@@ -130,7 +141,8 @@ def train(
 ) -> TrainState:
     """Train until all iterations are done or `should_stop` returns true; either way the state is saved.
 
-    With a mesh, on its devices; the state that is returned is on the first of them.
+    With a mesh, on its devices; the state that is returned is on the first of them. Several processes train together:
+    they stop if one of them should, and the first writes.
 
     `after_iteration` may look at the state, which is gone when the next part begins: its arrays are written over.
     """
@@ -144,12 +156,12 @@ def train(
         for callback in callbacks:
             callback.on_saving()
         name = checkpoint.name_of(iteration, part)
-        saved = checkpoint.save(run.checkpoints, name, state, {"so_far": so_far.__dict__})
+        saved = _save(run.checkpoints, name, state, mesh, {"so_far": so_far.__dict__})
         saved_at, saved_iteration, unsaved = time.monotonic(), iteration, False
         for callback in callbacks:
             callback.on_save(saved)
 
-    while iteration < config.iterations and not should_stop():
+    while iteration < config.iterations and not processes.agreed(should_stop()):
         parts = agent.parts_of(env, config, iteration)
         phase, do = parts[part]
         started = time.perf_counter()
@@ -161,7 +173,7 @@ def train(
         done, unsaved = part + 1, True  # `done` parts of this iteration
         iteration, part = (iteration, done) if done < len(parts) else (iteration + 1, 0)
         state = place(mesh, state._replace(iteration=jnp.int32(iteration), part=jnp.int32(part)))
-        _check(run, state, metrics, f"phase {phase!r}", f"iteration {iteration + (part > 0)}, part {done}")
+        _check(run, state, mesh, metrics, f"phase {phase!r}", f"iteration {iteration + (part > 0)}, part {done}")
         for callback in callbacks:
             callback.on_part(phase, done, len(parts), metrics)
         if part == 0:
@@ -173,26 +185,44 @@ def train(
                 "codes": agent.codes(state),  # of the tokenizer, in use
                 **so_far.line(),
             }
-            run.append_metrics(line)
+            if processes.is_first():
+                run.append_metrics(line)
             for callback in callbacks:
                 callback.on_iteration(line)
             after_iteration(state)
             so_far = _IterationMetrics({}, {}, {})
         overdue = time.monotonic() - saved_at > 60 * save_every.minutes
-        if overdue or (part == 0 and iteration - saved_iteration >= save_every.iterations):
+        if processes.agreed(overdue or (part == 0 and iteration - saved_iteration >= save_every.iterations)):
             save()
     if unsaved:
         save()
     return gather(mesh, state)
 
 
-def _check(run: RunFolder, state: TrainState, metrics: dict[str, float], phase: str, where: str) -> None:
+def _save(
+    folder: Path, name: str, state: TrainState, mesh: Mesh | None, notes: dict[str, Any] | None = None
+) -> checkpoint.Saved:
+    """Save a checkpoint. Of several processes the first writes it, and the others wait."""
+    started = time.perf_counter()
+    whole = on_host(mesh, state)
+    if not processes.is_first():
+        processes.wait()
+        return checkpoint.Saved(folder / name, time.perf_counter() - started, 0.0)
+    with processes.WRITING:
+        saved = checkpoint.save(folder, name, whole, notes)
+    processes.wait()
+    return saved
+
+
+def _check(
+    run: RunFolder, state: TrainState, mesh: Mesh | None, metrics: dict[str, float], phase: str, where: str
+) -> None:
     """Stop as soon as a metric is NaN or infinite, and save the state after that part for debugging."""
     not_finite = [name for name, value in metrics.items() if not math.isfinite(value)]
     if not_finite:
         folder = run.path / "non-finite"
         name = checkpoint.name_of(int(state.iteration), int(state.part))
-        saved = checkpoint.save(folder, name, jax.block_until_ready(state))
+        saved = _save(folder, name, jax.block_until_ready(state), mesh)
         raise NonFiniteMetric(
             f"{', '.join(not_finite)} of {phase} became {metrics[not_finite[0]]} in {where}; the state after it is in "
             f"{saved.path}"

@@ -60,7 +60,7 @@ def digest_of(layout: Layout, arrays: list[Any]) -> str:
 
 def check_memory(layout: Layout) -> None:
     """Raise an error if a state of this layout does not fit into the device's memory; it names the largest array."""
-    available = memory_of(jax.devices()[0])
+    available = memory_of(jax.local_devices()[0])
     sizes = {path: math.prod(shape) * jnp.dtype(dtype).itemsize for path, shape, dtype in layout}
     needed = sum(sizes.values())
     if available is not None and needed > available:

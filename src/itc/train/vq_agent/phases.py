@@ -20,6 +20,7 @@ from itc.envs.whole_episodes import AT_ONCE_FROM_PYTHON, play_episodes
 from itc.policies.lstm import LSTMState
 from itc.policies.token_player import FramePolicy, TokenPolicy
 from itc.replay import Replay
+from itc.sharding import spread
 from itc.tokenizers.perceptual import Perceptual
 from itc.tokenizers.vqvae import VQVAE
 from itc.train.agent import Metrics, Part, parts_of_updates
@@ -132,7 +133,7 @@ def tokenizer_updates(
         frames = buffer.steps["frame"][0][
             sample_uniform(sample_key, valid_starts(buffer, 1), config.tokenizer.batch_size)
         ]
-        return tokenizer_update(tokenizer, frames, perceptual, loss_key, config.tokenizer)
+        return tokenizer_update(tokenizer, spread(frames), perceptual, loss_key, config.tokenizer)
 
     return repeat(update, tokenizer, key, updates)
 
@@ -195,7 +196,7 @@ def world_model_updates(
 
 def sequences_from(buffer: Replay, first: Int32[Array, " b"], length: int) -> Sequences:
     """Training sequences of the world model, from these slots of the replay buffer on."""
-    steps, mask = sequence_from(buffer, first, length, "tokens", "action", "reward", "end")
+    steps, mask = spread(sequence_from(buffer, first, length, "tokens", "action", "reward", "end"))
     return Sequences(steps["tokens"].astype(jnp.int32), steps["action"], steps["reward"], steps["end"], mask)
 
 
@@ -277,7 +278,8 @@ def imagine_from_replay(
     """
     sample_key, imagination_key, play_key = random.split(key, 3)
     last = sample_uniform(sample_key, valid_ends(buffer, MIN_STEPS_FOR_IMAGINATION), config.num_envs)
-    sequence, mask = sequence_ending_at(buffer, last, config.burn_in + 2, "frame" if reencode else "tokens", "action")
+    picture = "frame" if reencode else "tokens"
+    sequence, mask = spread(sequence_ending_at(buffer, last, config.burn_in + 2, picture, "action"))
     action = sequence["action"]
     tokens = world.encode_sequences(sequence["frame"]) if reencode else sequence["tokens"].astype(jnp.int32)
     current = -1 if look_ahead else -2  # the frame from which the first action is chosen
