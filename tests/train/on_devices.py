@@ -19,7 +19,7 @@ from jax import random
 from tiny import TINY, Watching
 
 from itc.envs.registry import make
-from itc.sharding import spread
+from itc.sharding import every, spread
 from itc.train import loop
 from itc.train.agents import agent_of
 from itc.train.collect import collect
@@ -64,7 +64,14 @@ def raw_draws(key):
         spread(random.uniform(uniform, (8, 5))),
         spread(random.categorical(choice, jnp.zeros((8, 7)))),
         spread(random.bits(bits, (3, 8)), axis=1),
+        some_of(spread(random.bits(bits, (8, 4)))),
     )
+
+
+def some_of(rows):
+    """What is found in every third row."""
+    some, counts = every(3, rows)
+    return jnp.where(counts[:, None], some, 0).sum(axis=0)
 
 
 def draws(env, state, devices):
