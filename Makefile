@@ -52,6 +52,7 @@ $(GPU_READY): pyproject.toml constraints.txt
 
 check-gpu: $(GPU_READY)
 	$(GPU_BIN)/itc bench gpu --json results/bench_gpu.json
+	$(GPU_BIN)/itc bench gpu --devices 8 --json results/bench_gpu_devices.json
 
 bench: $(READY)
 	$(BIN)/itc bench decode --json results/bench_decode.json

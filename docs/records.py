@@ -83,6 +83,11 @@ RESTS_ON = {
         *(*JAX_DECODER, *NETWORKS, *LEARNING, "src/itc/envs", ":!src/itc/envs/listing*", "src/itc/presets"),
         *("src/itc/train/patch_agent", "src/itc/train/vq_agent", "src/itc/bench/gpu"),
     ),
+    "bench_gpu_devices.json": (
+        *(*JAX_DECODER, *NETWORKS, *ONLY_ATARI, *LEARNING, "src/itc/envs/craftax.py", "src/itc/envs/wrappers.py"),
+        *("src/itc/train/patch_agent", "src/itc/train/mesh.py", "src/itc/sharding.py"),
+        *("src/itc/presets/craftax_classic.py", "src/itc/bench/gpu", ":!src/itc/bench/gpu/vq_programs.py"),
+    ),
     "gpu_shapes/*.json": (),  # compares two commits, neither the present one
     "test_times.json": ("tests", "src/itc"),
 }

@@ -15,6 +15,8 @@ from jax import Array, lax, random
 from jax.core import Tracer
 from jaxtyping import Int32, PyTree
 
+from itc.sharding import whole
+
 
 @dataclass(frozen=True)
 class ReplayConfig:
@@ -132,7 +134,8 @@ def _sample(replay: Replay, key: Array, batch: int, length: int, recent: int, re
     start = random.randint(start_key, (batch,), first, starts)
     oldest = replay.head - replay.stored
     slot = (oldest + start[:, None] + jnp.arange(length)[None]) % replay.slots
-    return jax.tree.map(lambda leaf: leaf[env_index[:, None], slot], replay.steps)
+    # Every device looks up what it holds of all windows: for its share of them, places would have to be exchanged.
+    return whole(jax.tree.map(lambda leaf: leaf[env_index[:, None], slot], replay.steps))
 
 
 def _check_steps(replay: Replay, steps: PyTree[Any]) -> int:

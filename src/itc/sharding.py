@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
@@ -42,6 +43,26 @@ def _constrained(tree: Any, axis: int | None) -> Any:
     if devices() == 1:
         return tree
     return jax.tree.map(lambda leaf: jax.lax.with_sharding_constraint(leaf, spec_of(axis)), tree)
+
+
+def every(step: int, tree: Any) -> tuple[Any, jax.Array]:
+    """Every so-many-th entry along the first axis of arrays, and which of those returned count as such.
+
+    Each device takes those of its own part, so that nothing is exchanged, and as many entries as any other takes, of
+    which some then do not count.
+    """
+    size, count = len(jax.tree.leaves(tree)[0]), devices()
+    if count == 1 or size % count:
+        some = jax.tree.map(lambda leaf: leaf[::step], tree)
+        return some, jnp.ones(len(range(0, size, step)), bool)
+    part = size // count
+
+    def take(tree: Any) -> tuple[Any, jax.Array]:
+        begins = jax.lax.axis_index(AXIS) * part
+        place = -begins % step + step * jnp.arange(-(-part // step))
+        return jax.tree.map(lambda leaf: leaf[jnp.minimum(place, part - 1)], tree), place < part
+
+    return by_device(take, 0)(tree)
 
 
 def by_device(function: Callable[..., Any], *axes: int | None) -> Callable[..., Any]:

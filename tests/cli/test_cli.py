@@ -29,6 +29,14 @@ def test_demo_prints_every_decoder_and_draws(tmp_path):
     (("bench", "gpu", "--device", "h9000"), "no description of a device 'h9000'; known: a100-40gb, rtx3090"),
     (("bench", "gpu", "creatures/quikc"), "unknown preset 'creatures/quikc'; known: creatures/quick"),
     (("bench", "decode", "creatures/quick"), "itc bench decode takes no preset and no device"),
+    (("bench", "train", "--devices", "2"), "itc bench train takes no preset and no device"),
+    (("bench", "gpu", "--devices", "0"), "itc bench: devices must be in 1..8, the GPUs of one machine, got 0"),
+    (
+        ("bench", "gpu", "--devices", "5"),
+        "itc bench: craftax-classic/itc-paper: collect.num_envs 48 cannot be divided among 5 devices; "
+        "--devices 1, 2, 4 or 8 would do",
+    ),
+    (("bench", "gpu", "atari/pong/itc-paper", "--devices", "2"), "devices must be 1 for atari/pong/itc-paper"),
 ])  # fmt: skip
 def test_mistakes_are_refused_with_a_sentence(arguments, words):
     assert_refused(arguments, words)

@@ -20,7 +20,7 @@ from tiny import EIGHT, Watching
 from vq_tiny import VQ_TINY
 
 from itc.envs.registry import make
-from itc.sharding import spread
+from itc.sharding import every, spread
 from itc.train import loop
 from itc.train.agents import agent_of
 from itc.train.collect import collect
@@ -60,7 +60,14 @@ def raw_draws(key):
         spread(random.uniform(uniform, (8, 5))),
         spread(random.categorical(choice, jnp.zeros((8, 7)))),
         spread(random.bits(bits, (3, 8)), axis=1),
+        some_of(spread(random.bits(bits, (8, 4)))),
     )
+
+
+def some_of(rows):
+    """What is found in every third row."""
+    some, counts = every(3, rows)
+    return jnp.where(counts[:, None], some, 0).sum(axis=0)
 
 
 def draws(env, state, devices):

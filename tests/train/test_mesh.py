@@ -17,7 +17,7 @@ from vq_tiny import VQ_TINY as ATARI
 import commands
 from itc.envs.registry import make
 from itc.presets import find
-from itc.sharding import by_device, devices, spread, whole
+from itc.sharding import by_device, devices, every, spread, whole
 from itc.train import mesh, placing
 from itc.train.patch_agent.state import shape_of_state
 
@@ -175,6 +175,8 @@ def test_one_device_needs_no_mesh():
     assert devices() == 1
     assert spread(state) is whole(state) is state
     assert by_device(lambda *both: both, 0, None)(state, 5) == (state, 5)
+    some, counts = every(3, np.arange(8))
+    assert (some.tolist(), counts.tolist()) == ([0, 3, 6], [True] * 3)
 
 
 def test_environments_and_replay_are_divided_and_nothing_else():

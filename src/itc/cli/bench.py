@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from itc.bench.measure import Record
 
 
-def _records(name: str, presets: tuple[str, ...], device: str | None, worlds: tuple[Path, ...]) -> "Iterator[Record]":
+def _records(
+    name: str, presets: tuple[str, ...], device: str | None, devices: int | None, worlds: tuple[Path, ...]
+) -> "Iterator[Record]":
     if name == "play":
         from itc.bench.play import bench_play
         from itc.bench.watching import bench_watching
@@ -23,8 +25,11 @@ def _records(name: str, presets: tuple[str, ...], device: str | None, worlds: tu
         return chain(bench_play(worlds), () if worlds else bench_watching())
     if name == "gpu":
         from itc.bench.gpu.report import DEVICE, PRESETS, bench_gpu
+        from itc.bench.gpu.several import PRESET, bench_several_gpus
 
-        return bench_gpu(presets or PRESETS, device or DEVICE)
+        if devices in (None, 1):
+            return bench_gpu(presets or PRESETS, device or DEVICE)
+        return bench_several_gpus(presets or (PRESET,), device or DEVICE, devices)
     if name == "decode":
         from itc.bench.decode import bench_decode
 
@@ -50,12 +55,14 @@ PresetNames = Annotated[
     tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[PRESET …]", help_behavior_hint="")
 ]
 DeviceName = Annotated[str | None, tyro.conf.arg(metavar="DEVICE", help_behavior_hint="")]
+Devices = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")]
 
 
 def bench(
     name: Annotated[Name, tyro.conf.Positional],
     presets: PresetNames = (),
     device: DeviceName = None,
+    devices: Devices = None,
     worlds: RunsOption = (),
     json_file: JsonFile = None,
 ) -> None:
@@ -70,6 +77,7 @@ def bench(
             its socket, and what `itc train --watch` costs.
         presets: With gpu: these presets instead of the paper's.
         device: With gpu: a100-40gb (the default) or rtx3090.
+        devices: With gpu: so many devices that share the work of a preset, and what they exchange, next to one.
         worlds: With play: measure only these worlds or runs. If not given: all worlds of the package, and --watch.
         json_file: Also write the numbers to this file.
     """
@@ -78,7 +86,7 @@ def bench(
     from itc.bench.measure import write_json
     from itc.cli.console import PlainConsole, working
 
-    if name != "gpu" and (presets or device):
+    if name != "gpu" and (presets or device or devices is not None):
         sys.exit(f"itc bench {name} takes no preset and no device; itc bench gpu does")
     console = PlainConsole()
     table = Table(title=f"itc bench {name}", title_justify="left")
@@ -87,7 +95,7 @@ def bench(
     records = []
     with reading("bench"), working() as work:
         work.step(f"measuring speed: {name}")
-        for record in _stopping_at_mistakes(_records(name, presets, device, worlds)):
+        for record in _stopping_at_mistakes(_records(name, presets, device, devices, worlds)):
             records.append(record)
             work.advance()
             interval = "" if record.interval is None else f"{record.interval[0]:.4g} … {record.interval[1]:.4g}"
@@ -100,9 +108,9 @@ def bench(
     with_target = [record for record in records if record.ok is not None]
     console.print(f"{sum(bool(record.ok) for record in with_target)} of {len(with_target)} targets reached")
     if name == "gpu":
-        from itc.bench.gpu.estimate import HOW
+        from itc.bench.gpu.estimate import HOW, HOW_OF_SEVERAL
 
-        console.print(f"compiled, not run; estimates: {HOW}")
+        console.print(f"compiled, not run; estimates: {HOW if devices in (None, 1) else HOW_OF_SEVERAL}")
 
 
 def _stopping_at_mistakes(records: "Iterator[Record]") -> "Iterator[Record]":

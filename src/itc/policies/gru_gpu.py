@@ -64,7 +64,7 @@ def _backward(saved, d_after):
     restarts = first[..., None]
     before = jnp.where(restarts, 0.0, jnp.concatenate([start[None], after[:-1]]))
     m = before.shape[-1]
-    gates = _gates(from_input, times(before, weight))
+    gates = _gates(from_input, einsum("tbm,mg->tbg", before, weight))
     # h' = (1 − u) n + u h: how much a change of h' changes the three gates' sums, all elementwise.
     to_sum = (1 - gates.update) * (1 - gates.new * gates.new)
     to_reset = to_sum * gates.new_m * gates.reset * (1 - gates.reset)

@@ -11,6 +11,7 @@ from jax import Array, lax, random
 from jaxtyping import Bool, Float32
 
 from itc.networks.layers import Linear, Normalise, times
+from itc.networks.products import einsum
 from itc.policies import gru_gpu
 
 # Named so that a configuration can choose.
@@ -115,5 +116,7 @@ def step_by_step(gru: GRU, recurrent_state, x, first):
 
 def at_once(gru: GRU, recurrent_state, x, first):
     """As a GPU wants it: for all steps at once, what does not need the state before it."""
-    states = gru_gpu.states(gru.from_recurrent, gru.from_input(x), first, recurrent_state)
+    # Not as rows of one matrix, as `times` has it: several devices divide the second axis, which rows would mix.
+    from_input = einsum("tbi,ig->tbg", x, gru.from_input.weight) + gru.from_input.bias[None, None]
+    states = gru_gpu.states(gru.from_recurrent, from_input, first, recurrent_state)
     return states[-1] if len(states) else recurrent_state, states

@@ -17,6 +17,7 @@ from jaxtyping import Float32, Int, Int32
 
 from itc.networks.layers import Linear, Normalise
 from itc.settings import Count, CountOrZero, FractionBelowOne, Positive, Settings
+from itc.sharding import whole
 from itc.world_models.attention import block_attention, cached_attention
 from itc.world_models.dropout import dropout
 from itc.world_models.heads import Rotation, split_heads
@@ -196,7 +197,7 @@ class WorldModel(eqx.Module):
 
         def layer(x, parameters_and_seeds):
             parameters, seeds = parameters_and_seeds
-            attention_seeds = seeds[2:].reshape(b, t) if training else None
+            attention_seeds = whole(seeds[2:].reshape(b, t)) if training else None
             attended = block_attention(rotation, parameters.project(x, self.config.heads), attention_seeds, rate)
             return parameters.finish(x, attended, seeds[:2] if training else None, rate), None
 

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, SingleDeviceSharding
 
 from itc.bench.gpu.count import Counts, count
 from itc.bench.gpu.device import Device
 from itc.extras import MissingExtra, require
+from itc.sharding import AXIS, spec_of
+from itc.train.mesh import on
 
 # Choosing the fastest of several kernels would run them. Matrix products in kernels of XLA's own are always chosen that
 # way; without a device they are left to the library.
@@ -28,22 +32,26 @@ class Compiled:
 
 
 class Compiler:
-    """Compiles functions for one device."""
+    """Compiles functions for one device, or for several of one machine that share the work."""
 
-    def __init__(self, device: Device):
+    def __init__(self, device: Device, devices: int = 1):
         _prepare()
         from jax.experimental import topologies
-        from jax.sharding import SingleDeviceSharding
 
         described = topologies.get_topology_desc(
-            device.name, platform="cuda", target_config=device.target_config, topology="1x1x1"
+            device.name, platform="cuda", target_config=device.target_config, topology=f"1x1x{devices}"
+        ).devices
+        self.mesh = None if devices == 1 else Mesh(np.array(described), (AXIS,), (AxisType.Auto,))
+        # Of arguments that do not say otherwise.
+        self.sharding = (
+            SingleDeviceSharding(described[0]) if self.mesh is None else NamedSharding(self.mesh, spec_of(None))
         )
-        self.sharding = SingleDeviceSharding(described.devices[0])
 
     def compile(self, function: Any, *arguments: Any, precision: AbstractContextManager | None = None) -> Compiled:
-        """Of a function that `jax.jit` made; arguments are arrays, their shapes, or what it takes as static."""
+        """Of a function that `jax.jit` made; arguments are arrays, their shapes, or what it takes as static. What is
+        counted is what one device does."""
         started = time.perf_counter()
-        with precision or nullcontext():
+        with precision or nullcontext(), on(self.mesh):
             compiled = function.trace(*self._there(arguments)).lower().compile()
         seconds = time.perf_counter() - started
         memory = compiled.memory_analysis()
@@ -51,11 +59,13 @@ class Compiler:
         return Compiled(count(compiled.as_text()), memory.argument_size_in_bytes, beyond, seconds)
 
     def _there(self, arguments: Any) -> Any:
-        """Shapes of arrays on the device."""
+        """Shapes of arrays on the device, or divided among the devices as they say."""
 
         def shape(leaf):
-            is_array = hasattr(leaf, "shape") and hasattr(leaf, "dtype")
-            return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=self.sharding) if is_array else leaf
+            if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+                return leaf
+            given = leaf.sharding if isinstance(leaf, jax.ShapeDtypeStruct) else None
+            return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=given or self.sharding)
 
         return jax.tree.map(shape, arguments)
 

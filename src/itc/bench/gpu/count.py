@@ -6,14 +6,15 @@ often as it runs.
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from itc.bench.gpu.collectives import KINDS, Collective, collective
 from itc.bench.gpu.hlo import Computation, Instruction, Program, read_program
 
 # These launch nothing: they name, bundle or wait.
 FREE = {
     "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "opt-barrier", "add-dependency",
-    "partition-id", "replica-id", "copy-done", "async-done", "async-update",
+    "partition-id", "replica-id", "copy-done", "async-done", "async-update", *(f"{kind}-done" for kind in KINDS),
 }  # fmt: skip
 # What a kernel reads of an operand through these is as much as they return.
 READS_SOME = {"dynamic-slice", "gather", "slice"}
@@ -30,6 +31,7 @@ class Counts:
     unknown_loops: int = 0  # loops whose length is not known: the device asks the host in every round
     branches: int = 0  # conditionals: the device asks the host which one to take
     callbacks: int = 0  # calls of a function on the host
+    collectives: tuple[Collective, ...] = ()  # what devices exchange, if there are several
 
     def __add__(self, other: "Counts") -> "Counts":
         return Counts(*(a + b for a, b in zip(self._values(), other._values(), strict=True)))
@@ -39,10 +41,12 @@ class Counts:
         return Counts(
             turns * self.launches, turns * self.flop, turns * self.bytes,
             self.unknown_loops, self.branches, self.callbacks,
+            tuple(replace(one, times=turns * one.times) for one in self.collectives),
         )  # fmt: skip
 
     def _values(self) -> tuple:
-        return (self.launches, self.flop, self.bytes, self.unknown_loops, self.branches, self.callbacks)
+        found = (self.launches, self.flop, self.bytes, self.unknown_loops, self.branches, self.callbacks)
+        return (*found, self.collectives)
 
 
 def count(text: str) -> Counts:
@@ -76,7 +80,12 @@ def _instruction(program: Program, computation: Computation, instruction: Instru
     if opcode == "async-start":
         return _called(program, instruction, "calls")
     flop, traffic = _flop(program, computation, instruction), _bytes(program, computation, instruction)
-    return Counts(1, flop, traffic, callbacks=int(opcode == "custom-call" and "callback" in instruction.target))
+    exchanged = collective(program, computation, instruction)
+    return Counts(
+        1, flop, traffic,
+        callbacks=int(opcode == "custom-call" and "callback" in instruction.target),
+        collectives=() if exchanged is None else (exchanged,),
+    )  # fmt: skip
 
 
 def _called(program: Program, instruction: Instruction, attribute: str) -> Counts:

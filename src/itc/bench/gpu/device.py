@@ -34,6 +34,11 @@ class Device:
         """Of the memory, in bytes per second."""
         return float(self.description["device"]["memory_bandwidth"])
 
+    @property
+    def link_bandwidth(self) -> float:
+        """To the other devices of the same machine, in bytes per second and direction."""
+        return float(self.description["link_bandwidth"])
+
     def peak(self, precision: str) -> float:
         """Additions and multiplications per second, in matrix products of this precision."""
         return self.description["peak_tflops"][precision] * 1e12

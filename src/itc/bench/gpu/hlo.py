@@ -12,6 +12,7 @@ _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{$")
 _INSTRUCTION = re.compile(r"^\s+(ROOT )?%?([\w.\-]+) = (.*)$")
 _OPCODE = re.compile(r"\s([a-z][\w\-]*)\(")
 _ARRAY = re.compile(r"\b([a-z]+\d*)\[([\d,]*)\]")
+_DEVICES = re.compile(r"^HloModule .*\bnum_partitions=(\d+)", re.MULTILINE)
 _TRIP_COUNT = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 
 
@@ -94,6 +95,7 @@ class Computation:
 class Program:
     entry: Computation
     computations: dict[str, Computation]
+    devices: int = 1  # among which it is divided
 
 
 class NotHLO(ValueError):
@@ -116,7 +118,8 @@ def read_program(text: str) -> Program:
             lines.append(_instruction(found.group(2), found.group(3), bool(found.group(1))))
     if not entry:
         raise NotHLO("the text has no entry computation: it is not a compiled program")
-    return Program(computations[entry], computations)
+    divided = _DEVICES.search(text)
+    return Program(computations[entry], computations, int(divided.group(1)) if divided else 1)
 
 
 def _instruction(name: str, rest: str, is_root: bool) -> Instruction:

@@ -55,18 +55,23 @@ class Measured:
 
 def bench_gpu(presets: Sequence[str] = PRESETS, device_name: str = DEVICE) -> Iterator[Record]:
     """Every number, as it is found."""
-    device = find_device(device_name)
+    device, configs = find_device(device_name), configs_of(presets)
+    compiler = Compiler(device)
+    for program in decoder_programs() if tuple(presets) == PRESETS else ():
+        yield from _of_program(DECODE, compile_and_estimate(program, None, device, compiler), device)
+    for preset, config in configs.items():
+        yield from _of_preset(preset, config, device, compiler)
+
+
+def configs_of(presets: Sequence[str]) -> dict[str, Any]:
+    """Of presets whose environments are installed."""
     try:
         configs = {preset: find(preset).config for preset in presets}
     except ValueError as unknown:
         raise BadRequest(str(unknown)) from unknown
     for config in configs.values():
         require_for(config.env)
-    compiler = Compiler(device)
-    for program in decoder_programs() if tuple(presets) == PRESETS else ():
-        yield from _of_program(DECODE, _measured(program, None, device, compiler), device)
-    for preset, config in configs.items():
-        yield from _of_preset(preset, config, device, compiler)
+    return configs
 
 
 def _of_preset(preset: str, config: Any, device: Device, compiler: Compiler) -> Iterator[Record]:
@@ -74,7 +79,7 @@ def _of_preset(preset: str, config: Any, device: Device, compiler: Compiler) -> 
     state, programs = programs_of(env, config)
     measured = []
     for program in programs:
-        one = _measured(program, config, device, compiler)
+        one = compile_and_estimate(program, config, device, compiler)
         measured.append(one)
         yield from _of_program(preset, one, device)
     held = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state) if hasattr(leaf, "dtype"))
@@ -88,12 +93,17 @@ def _of_preset(preset: str, config: Any, device: Device, compiler: Compiler) -> 
     yield from _of_run(preset, measured, device)
 
 
-def _measured(program: GpuProgram, config: Any, device: Device, compiler: Compiler) -> Measured:
+def compile_and_estimate(program: GpuProgram, config: Any, device: Device, compiler: Compiler) -> Measured:
     """A program compiled with the precision of a configuration, or with JAX's default."""
     within, precision = (nullcontext(), None) if config is None else (config.matmul_precision(), config.precision)
     compiled = compiler.compile(program.function, *program.arguments, precision=within)
     counts = compiled.counts.times(program.rounds)
     return Measured(program, compiled, counts, estimate(counts, device, precision))
+
+
+def per_update(number: int, program: GpuProgram) -> float:
+    """Of what one call does so often: how often one of its updates or steps does."""
+    return float(ceil(number / program.at_once))
 
 
 def _of_program(preset: str, one: Measured, device: Device) -> Iterator[Record]:
@@ -104,7 +114,7 @@ def _of_program(preset: str, one: Measured, device: Device) -> Iterator[Record]:
     def record(what: str, value: float, unit: str) -> Record:
         return _record(preset, device, name, what, value, unit)
 
-    yield record("launches", float(ceil(counts.launches / at_once)), "")
+    yield record("launches", per_update(counts.launches, program), "")
     for what, number in (
         ("loops of unknown length", counts.unknown_loops),
         ("branches", counts.branches),

@@ -12,7 +12,7 @@ from itc.envs.rollout import RolloutState
 from itc.policies.conv_gru import ActorCritic, log_probability
 from itc.policies.losses import PPOConfig, divergence, ppo_loss
 from itc.policies.returns import ReturnNormaliser, advantages, mean_and_std, new_return_normaliser
-from itc.sharding import spread
+from itc.sharding import every, spread
 from itc.train.agent import Metrics
 from itc.train.collect import ends_of
 from itc.train.optimise import begin_optimising, clipped_adam, follow_gradient
@@ -65,8 +65,9 @@ def make_batch(
     stands for the rewards to come. With `leaky`, advantages are computed across episode ends.
     """
     _, next_output = state.network(final.policy, final.frame, final.first)
-    values = jnp.concatenate([rollout.record.value, next_output.value[:, None]], axis=1)
-    values = state.normaliser.denormalise(values)
+    # Each denormalised on its own: XLA cannot compile the product behind the last of them for a GPU if all are.
+    value, next_value = (state.normaliser.denormalise(some) for some in (rollout.record.value, next_output.value))
+    values = jnp.concatenate([value, next_value[:, None]], axis=1)
     # A truncated episode is treated as terminated, as in the published agent: no value of the frame at which it was cut
     # off is added. (The next value is that of another episode's first frame.)
     advantage = advantages(rollout.outcome.reward, values, ends_of(rollout), config.discount, config.gae_lambda, leaky)
@@ -80,7 +81,7 @@ def make_batch(
         actions=rollout.actions,
         log_probability=rollout.record.log_probability,
         advantage=(advantage - mean) / (std + 1e-8),
-        returns=advantage + values[:, :-1],
+        returns=advantage + value,
         weight=weight,
     )
 
@@ -141,10 +142,11 @@ def policy_epochs(state: PolicyState, batch: Batch, config: PPOConfig) -> tuple[
 
 def kl_after(network: ActorCritic, batch: Batch) -> Float32[Array, ""]:
     """How far an update moved the policy, estimated on some of its batch's environments."""
-    some = jax.tree.map(lambda leaf: leaf[::KL_SHARE], batch)  # the first ones are of recent frames: not those alone
+    some, counts = every(KL_SHARE, batch)  # the first ones are of recent frames: not those alone
     _, output = network.unroll(some.recurrent_state, some.frames, some.first)
     log_ratio = log_probability(output.logits, some.actions) - some.log_probability
-    return divergence(log_ratio, some.weight / some.weight.mean())
+    weight = jnp.where(counts[:, None], some.weight, 0.0)
+    return divergence(log_ratio, weight / weight.mean())
 
 
 def _split(batch: Batch, groups: int) -> Batch:
