@@ -404,18 +404,50 @@ def gpu_programs_table() -> str:
     return "\n".join(lines)
 
 
+def gpu_devices_table() -> str:
+    """What several devices exchange in each program, and how much faster they are than one."""
+    columns = {
+        "collectives": "{:,.0f}",
+        "collectives per step": "{:,.0f}",
+        "exchange": "{:.2f} ms",
+        "memory": "{:.2f} GB",
+        "launches": "{:,.0f}",
+        "one device": "{:.3g} ms",
+        "estimate": "{:.3g} ms",
+        "speed-up": "{:.1f}",
+    }
+    heading = (
+        "preset, devices | program | collectives | of them in every step | sent by each | exchange | memory of each"
+    )
+    lines = [f"| {heading} | launches of each | one device | estimate | speed-up |", "|---" * 11 + "|"]
+    for (preset, devices), programs in gpu_records("bench_gpu_devices.json").items():
+        for program, found in programs.items():
+            if "launches" in found:
+                cells = [_with_target(found[name], form) for name, form in columns.items()]
+                sent = sum(one["value"] for name, one in found.items() if name.startswith("sent by"))
+                cells.insert(2, f"{sent:.3g} MB" if sent else "0")
+                lines.append(f"| `{preset}`, {devices} | {program} | {' | '.join(cells)} |")
+        run = programs["whole run"]
+        for way in ("", " in CUDA graphs"):
+            hours = [f"{run[name + way]['value']:.2f} h" for name in ("one device", "estimate")]
+            cells = ["", "", "", "", f"{run['memory']['value']:.2f} GB", "", *hours]
+            speed_up = _with_target(run[f"speed-up{way}"], "{:.2f}")
+            lines.append(f"| `{preset}`, {devices} | whole run{way} | {' | '.join(cells)} | {speed_up} |")
+    return "\n".join(lines)
+
+
 def _with_target(one: dict, form: str) -> str:
     value = form.format(one["value"])
     if one["target"] is None or one["value"] == 0:
         return value
-    wanted = one["target"].replace("<= ", "≤ ")
+    wanted = one["target"].replace("<= ", "≤ ").replace(">= ", "≥ ")
     return f"{value} ({wanted}{'' if one['ok'] else ', **missed**'})"
 
 
-def gpu_records() -> dict[tuple[str, str], dict[str, dict[str, dict]]]:
+def gpu_records(name: str = "bench_gpu.json") -> dict[tuple[str, str], dict[str, dict[str, dict]]]:
     """By preset and device, by program, by number."""
     found: dict = {}
-    for one in json.loads(record("bench_gpu.json").read_text()):
+    for one in json.loads(record(name).read_text()):
         where, program, number = one["name"].split(": ")
         preset, device = where.split(" on ")
         found.setdefault((preset, device), {}).setdefault(program, {})[number] = one
@@ -450,6 +482,7 @@ TABLES = {
     ("docs/gpu.md", "gpu presets"): gpu_presets_table,
     ("docs/gpu.md", "gpu programs"): gpu_programs_table,
     ("docs/gpu.md", "gpu shapes"): gpu_shapes_table,
+    ("docs/gpu.md", "gpu devices"): gpu_devices_table,
     ("docs/atari.md", "foresight table"): partial(foresight_table, "atari_breakout"),
     ("docs/atari.md", "atari table"): partial(bench_table, "atari", everything=True, without=f"{PAPER}: "),
 }
