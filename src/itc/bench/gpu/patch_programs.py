@@ -14,7 +14,7 @@ from itc.policies.conv_gru import SamplingPolicy
 from itc.tokenizers.patches import ON_ACCELERATOR, bucket_of
 from itc.train.agent import updates_per_part
 from itc.train.collect import as_steps, roll_out
-from itc.train.mesh import shardings
+from itc.train.placing import shardings
 from itc.train.patch_agent import phases
 from itc.train.patch_agent.config import PatchConfig
 from itc.train.patch_agent.learn_tokenizer import grow_codebook
