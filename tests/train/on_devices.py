@@ -24,8 +24,9 @@ from itc.sharding import every, spread
 from itc.train import loop
 from itc.train.agents import agent_of
 from itc.train.collect import collect
-from itc.train.mesh import gather, mesh_for, on, place
+from itc.train.mesh import mesh_for, on
 from itc.train.patch_agent.phases import draw_experience, imagine_from_replay, world_of
+from itc.train.placing import gather, place
 from itc.train.run_folder import RunFolder
 from itc.train.state import digest
 from itc.train.vq_agent import phases as vq
