@@ -14,11 +14,11 @@ from itc.policies.conv_gru import SamplingPolicy
 from itc.tokenizers.patches import ON_ACCELERATOR, bucket_of
 from itc.train.agent import updates_per_part
 from itc.train.collect import as_steps, roll_out
-from itc.train.placing import shardings
 from itc.train.patch_agent import phases
 from itc.train.patch_agent.config import PatchConfig
 from itc.train.patch_agent.learn_tokenizer import grow_codebook
 from itc.train.patch_agent.state import PatchState, shape_of_state
+from itc.train.placing import shardings
 
 # Codes in use, of the paper's 4096, before long; all of them where nothing is said.
 CODES_IN_USE = {"craftax-classic": 500, "minatar": 57}
