@@ -41,7 +41,7 @@ def _divisible(preset: str, config: Any, devices: int) -> tuple[PatchConfig, str
     if not 2 <= devices <= AT_MOST:
         raise BadRequest(f"devices must be in 1..{AT_MOST}, the GPUs of one machine, got {devices}")
     if not isinstance(config, PatchConfig):
-        raise BadRequest(f"devices must be 1 for {preset}: its agent plays and learns on one device, got {devices}")
+        raise BadRequest(f"devices must be 1 for {preset}: this compiles divided programs of Craftax and MinAtar only")
     envs, groups = config.collect.num_envs, config.ppo.accumulate
 
     def with_minibatches(minibatches: int) -> PatchConfig:
