@@ -115,7 +115,9 @@ def test_minibatches_are_made_larger_where_they_cannot_be_divided_and_that_is_sa
         several._divisible("paper", paper, 5)
     with pytest.raises(BadRequest, match=r"^devices must be in 1..8, the GPUs of one machine, got 9$"):
         several._divisible("paper", paper, 9)
-    with pytest.raises(BadRequest, match=r"^devices must be 1 for atari/pong/itc-paper: this compiles divided programs"):
+    with pytest.raises(
+        BadRequest, match=r"^devices must be 1 for atari/pong/itc-paper: this compiles divided programs"
+    ):
         several._divisible("atari/pong/itc-paper", find("atari/pong/itc-paper").config, 2)
 
 

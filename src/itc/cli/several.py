@@ -82,9 +82,9 @@ class _OwnEnd:
     def __init__(self, where: Where):
         self._where, self._said, self._left = where, Lock(), False
         self.command = _command(where.process_id, where.processes)
-        self._stderr = sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
+        self._stderr = sys.stderr = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
         # JAX's runtime prints a page on standard error and calls abort() if it cannot reach process 0. The page is kept
-        # back, and said in a sentence; what Python prints goes where it always goes.
+        # back, and said in a sentence; what Python prints to sys.stderr goes where it always goes.
         self._page = TemporaryFile()  # noqa: SIM115  open as long as the process
         os.dup2(self._page.fileno(), 2)
         self._handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(self._on_abort)  # must not be collected
@@ -95,11 +95,14 @@ class _OwnEnd:
         if self._where.process_id == 0:
             _check_free(self._where)
             print(f"waiting for {self._where.processes} processes at {self._where.coordinator} …", flush=True)
+        ask = signal.signal(signal.SIGINT, signal.SIG_DFL)  # JAX waits outside of Python, which would not hear Ctrl-C
         try:
             processes.join(*self._where)
         except (ValueError, RuntimeError) as problem:
             hint = f"; give {', '.join(OPTIONS)}" if self._where.coordinator is None else ""
             self.say(f"itc {self.command}: JAX cannot join several processes here: {problem}{hint}")
+        finally:
+            signal.signal(signal.SIGINT, ask)
         self.command = _command(processes.number(), processes.many())
         if not processes.is_first():
             sys.stdout.flush()

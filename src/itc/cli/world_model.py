@@ -50,7 +50,7 @@ def world_model(
         if minutes is None:
             minutes = MINUTES if patches else MINUTES_ON_ATARI
         arguments = TrainArguments(
-            preset=name, run=folder, seed=seed, iterations=iterations, minutes=minutes, config=config
+            preset=name, run=folder, seed=seed, iterations=iterations, minutes=minutes, devices=1, config=config
         )
     trained = start(arguments, policy_from=policy)
     # On Atari the tokenizer has codes long before the world model is trained.

@@ -101,7 +101,7 @@ def measure_hallucination(
     past = initial_frames - 1
     windows = trial.recording.windows(count, past + horizon)
     if not len(windows.env_index):
-        raise ValueError(f"{run.path}: no episode of its policy lasts {past + horizon} steps")
+        raise ValueError(f"{run.path}: no episode of its policy lasts {past + horizon} steps; a shorter horizon may do")
     actions = windows.actions[:, past:]
 
     def happened(tokens: np.ndarray, counted: np.ndarray) -> Happenings:

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from itc.envs.listing import listing
+from itc.train.errors import TrainError
 from itc.train.run_folder import RunFolder
 from itc.train.world_folder import STARTS, WEIGHTS
 from itc.viewer.filmstrip import as_picture
@@ -17,8 +18,11 @@ PATCHES = "['codebook'].patches"  # in the weights of worlds whose codes are pie
 
 def how_well(folder: Path) -> str:
     """How well its policy plays, if that was measured."""
-    numbers = RunFolder(folder).read_evaluation()
-    if numbers is None:
+    try:
+        numbers = RunFolder(folder).read_evaluation() or {}
+    except TrainError:  # opening the world says what is wrong
+        return ""
+    if not {"return", "random_return"} <= numbers.keys():
         return ""
     return f"its policy returns {numbers['return']:.1f}, random play {numbers['random_return']:.1f}"
 

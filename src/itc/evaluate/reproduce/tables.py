@@ -37,7 +37,7 @@ A_GPU = "one GPU for each run; which one the paper used, and for how long, is un
 NOT_TIMED = "how long this takes on this machine is unknown"
 UNTUNED = "the baseline without tuning: imagine.updates 12 (150) and imagine.warm_up 12,000 (200,000)"
 HORIZON = 20  # the paper's imagined rollouts
-HORIZON_HERE = find(f"{CLASSIC}/quick").config.world_model.context_frames  # what the small model's context has room for
+HORIZON_HERE = find(f"{CLASSIC}/quick").config.world_model.context_frames  # imagined without a break
 CLASSIC_SIZE = ((f"{CLASSIC}/quick", f"{CLASSIC}/itc-paper"),)
 
 

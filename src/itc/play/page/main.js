@@ -308,7 +308,7 @@ function showModes() {
 }
 
 const commands = {
-  ".": () => { if (state.touched) state.paused = !state.paused; touch(); showModes(); },
+  ".": () => { if (state.touched || state.paused) state.paused = !state.paused; touch(); showModes(); },
   e: () => { if (state.world.clock) state.paused = true; showModes(); step(state.policy ? null : keys.current()); },
   m: () => { state.policy = !state.policy; state.paused = false; touch(); showModes(); },
   "[": () => panelsBy(-1),
