@@ -51,7 +51,7 @@ TIMING = "src/itc/bench/measure.py"
 RESTS_ON = {
     "accuracy-craftax-classic*.json": (*CRAFTAX, *ACCURACY),
     "accuracy-minatar-*.json": (*MINATAR, *ACCURACY),
-    "hallucination-craftax-classic.json": (*CRAFTAX, *HALLUCINATION),
+    "hallucination-craftax-classic*.json": (*CRAFTAX, *HALLUCINATION),
     "hallucination-minatar-*.json": (*MINATAR, *HALLUCINATION),
     "sweep/craftax-classic-*.json": (*CRAFTAX, *ACCURACY, *HALLUCINATION),
     "sweep/minatar-*.json": (*MINATAR, *ACCURACY, *HALLUCINATION),

@@ -454,7 +454,14 @@ def gpu_records(name: str = "bench_gpu.json") -> dict[tuple[str, str], dict[str,
     return found
 
 
-MEASURED_ENVS = ("craftax-classic", "minatar-breakout", "minatar-asterix", "minatar-freeway", "minatar-space_invaders")
+MEASURED_ENVS = (
+    "craftax-classic",
+    "craftax-classic-world",
+    "minatar-breakout",
+    "minatar-asterix",
+    "minatar-freeway",
+    "minatar-space_invaders",
+)
 TABLES = {
     **{("docs/findings.md", f"accuracy {name}"): partial(accuracy_table, name) for name in MEASURED_ENVS},
     ("docs/findings.md", "gains"): gains_table,

@@ -33,7 +33,7 @@ def test_the_shelf_has_a_picture_of_each_world_of_the_package_and_of_no_other(ex
     shelf = {entry["name"]: entry for entry in Library([exported_world, find(names()[0])]).shelf}
     assert shelf.keys() == {"tiny", *names()}
     assert shelf["tiny"]["picture"] is None  # nothing of it was compared with its digests yet
-    for name in ("breakout", "creatures"):
+    for name in ("breakout", "craftax-classic", "creatures"):
         assert "its policy returns" in shelf[name]["plays"]
         with Image.open(io.BytesIO(base64.b64decode(shelf[name]["picture"]))) as picture:
             assert min(picture.size) >= 10

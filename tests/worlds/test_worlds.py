@@ -19,7 +19,7 @@ from itc.train.runs import load
 from itc.train.state import digest
 from itc.train.world_folder import WorldError, read_arrays, read_notes, simulator_state, write_arrays
 
-SHIPPED = ["breakout", "creatures"]
+SHIPPED = ["breakout", "craftax-classic", "creatures"]
 
 
 @pytest.fixture
